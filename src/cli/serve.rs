@@ -1,0 +1,1 @@
+//! `oncepay serve`: the service.

@@ -1,0 +1,1 @@
+//! A private PostgreSQL server for `oncepay dev` and for tests.

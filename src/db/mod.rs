@@ -1,0 +1,4 @@
+//! PostgreSQL: the pool and its guard, errors by constraint name, and a private server for
+//! development and tests.
+
+pub mod embedded;

@@ -1,0 +1,194 @@
+//! Whoever moves the money, behind one trait.
+//!
+//! A gateway promises one thing: calls that carry the same [`GatewayKey`] have one effect, as long
+//! as the key is inside its [`Gateway::key_window`]. Everything else it says is an [`Outcome`].
+//! An outcome is a value and never an error: not knowing what a gateway did is a state that the
+//! protocol resolves (`idempotency`), not a failure to be reported.
+//!
+//! Implementations do not retry by themselves, and what they send is a pure function of the
+//! request they are given: a gateway refuses a key that comes back with other parameters.
+
+pub mod sandbox;
+
+use std::{fmt, time::Duration};
+
+use async_trait::async_trait;
+
+use crate::payments::{model::CaptureMethod, money::Money};
+
+/// The idempotency key that we send to the gateway: a hash, never the client's key in the clear.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GatewayKey(String);
+
+impl GatewayKey {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for GatewayKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What the gateway calls the thing it made; support staff look it up there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatewayReference(pub String);
+
+/// The calls that may have an effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Call {
+    Authorize,
+    Capture,
+    Cancel,
+    Refund,
+}
+
+impl Call {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Authorize => "authorize",
+            Self::Capture => "capture",
+            Self::Cancel => "cancel",
+            Self::Refund => "refund",
+        }
+    }
+}
+
+/// Authorises an amount, and captures it at once where `capture_method` is automatic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authorize {
+    pub gateway_key: GatewayKey,
+    pub money: Money,
+    pub payment_method: String,
+    pub capture_method: CaptureMethod,
+    pub description: Option<String>,
+}
+
+/// Takes (part of) what was authorised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capture {
+    pub gateway_key: GatewayKey,
+    pub authorization: GatewayReference,
+    pub money: Money,
+}
+
+/// Lets an authorisation go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cancel {
+    pub gateway_key: GatewayKey,
+    pub authorization: GatewayReference,
+}
+
+/// Gives back (part of) what was captured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refund {
+    pub gateway_key: GatewayKey,
+    pub charge: GatewayReference,
+    pub money: Money,
+}
+
+/// What is looked for: the effect of one call under one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Find {
+    pub call: Call,
+    pub gateway_key: GatewayKey,
+}
+
+/// What the gateway did, as far as is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It did what was asked.
+    Approved { reference: GatewayReference },
+    /// It refused for good: nothing moved, and nothing will under this key.
+    Declined(Decline),
+    /// It accepted and decides later. An answer, not a doubt.
+    Pending { reference: GatewayReference },
+    /// This one send certainly had no effect. It says nothing about earlier sends of the key.
+    NotExecuted(NotExecuted),
+    /// It may have had an effect.
+    Unknown(Unknown),
+}
+
+/// Why a gateway refused, in its words made safe for storage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decline {
+    /// Stable, kebab-case: `card-declined`, `insufficient-funds`.
+    pub code: String,
+    pub message: String,
+    pub reference: Option<GatewayReference>,
+}
+
+/// Why it is certain that a send had no effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotExecuted {
+    /// No connection came about, so no byte was sent.
+    Unreachable,
+    /// The gateway said that it did nothing (maintenance, rate limit before processing).
+    Refused,
+}
+
+/// Why it is not known what a send did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unknown {
+    /// No answer within the time allowed.
+    Timeout,
+    /// The connection broke after the first byte was sent.
+    LostReply,
+    /// A server error after the request had arrived.
+    GatewayError,
+    /// The gateway is still busy with this key.
+    InUse,
+    /// The gateway knows this key with other parameters; a person must look.
+    ParametersDiffer,
+    /// The gateway reports another amount or currency than was asked; a person must look.
+    AmountDiffers,
+}
+
+impl Unknown {
+    /// Whether waiting cannot resolve it: the payment goes to `requires_review`.
+    pub const fn requires_review(self) -> bool {
+        matches!(self, Self::ParametersDiffer | Self::AmountDiffers)
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::LostReply => "lost-reply",
+            Self::GatewayError => "gateway-error",
+            Self::InUse => "in-use",
+            Self::ParametersDiffer => "parameters-differ",
+            Self::AmountDiffers => "amount-differs",
+        }
+    }
+}
+
+/// What a look-up by gateway key found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// The key is known; `Outcome::Unknown` where it is not decided, or the answer was lost.
+    Known(Outcome),
+    /// Not found. Proves nothing at a gateway whose searches lag.
+    Absent,
+}
+
+/// Moves money once per gateway key.
+#[async_trait]
+pub trait Gateway: fmt::Debug + Send + Sync {
+    /// The name kept in every record: a record is only sent to the gateway it was claimed for.
+    fn name(&self) -> &'static str;
+
+    /// For how long the gateway remembers a key.
+    fn key_window(&self) -> Duration;
+
+    async fn authorize(&self, request: &Authorize) -> Outcome;
+    async fn capture(&self, request: &Capture) -> Outcome;
+    async fn cancel(&self, request: &Cancel) -> Outcome;
+    async fn refund(&self, request: &Refund) -> Outcome;
+    async fn find(&self, sought: &Find) -> Finding;
+}

@@ -1,0 +1,1 @@
+//! A deterministic gateway: the payment method decides.

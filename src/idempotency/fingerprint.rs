@@ -1,0 +1,1 @@
+//! The name of one request: what makes two requests the same.

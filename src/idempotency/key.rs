@@ -1,0 +1,1 @@
+//! The idempotency key, as a client may write it.

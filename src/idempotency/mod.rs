@@ -1,0 +1,5 @@
+//! The idempotency protocol.
+
+pub mod fingerprint;
+pub mod key;
+pub mod run;

@@ -1,0 +1,1 @@
+//! Recognises card numbers, which must never enter.

@@ -1,0 +1,1 @@
+//! Background work in rounds: jittered, supervised, stopped at shutdown.

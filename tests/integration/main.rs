@@ -1,0 +1,1 @@
+//! One binary: it links once, and all its tests share one PostgreSQL server.
