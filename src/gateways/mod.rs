@@ -148,12 +148,22 @@ pub enum Unknown {
     ParametersDiffer,
     /// The gateway reports another amount or currency than was asked; a person must look.
     AmountDiffers,
+    /// The gateway may have forgotten the key, so it cannot be sent again; a person must look.
+    KeyWindowOver,
+    /// The record was claimed for another gateway than the one configured; a person must look.
+    GatewayChanged,
 }
 
 impl Unknown {
     /// Whether waiting cannot resolve it: the payment goes to `requires_review`.
     pub const fn requires_review(self) -> bool {
-        matches!(self, Self::ParametersDiffer | Self::AmountDiffers)
+        match self {
+            Self::ParametersDiffer
+            | Self::AmountDiffers
+            | Self::KeyWindowOver
+            | Self::GatewayChanged => true,
+            Self::Timeout | Self::LostReply | Self::GatewayError | Self::InUse => false,
+        }
     }
 
     pub const fn as_str(self) -> &'static str {
@@ -164,6 +174,8 @@ impl Unknown {
             Self::InUse => "in-use",
             Self::ParametersDiffer => "parameters-differ",
             Self::AmountDiffers => "amount-differs",
+            Self::KeyWindowOver => "key-window-over",
+            Self::GatewayChanged => "gateway-changed",
         }
     }
 }

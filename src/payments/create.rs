@@ -1,1 +1,212 @@
-//! `payments.create`.
+//! `payments.create`: what the guard asks for, in its three phases.
+//!
+//! Claim writes the payment as `processing`, perform talks to the gateway and holds nothing of the
+//! database, settle turns an outcome into a payment, an event and a stored answer.
+
+use std::{fmt, time::Duration};
+
+use serde_json::Value;
+
+use super::{
+    command::CreatePayment,
+    model::{CaptureMethod, Failure, Payment},
+    state::PaymentStatus,
+    store::{NewPayment, RecordEnd, Settlement},
+};
+use crate::{
+    app::App,
+    gateways::{Authorize, Call, Decline, Find, Finding, Outcome},
+    idempotency::{
+        perform::timed,
+        record::{Acquired, NewRecord, StoredResponse},
+    },
+    ids::{EventId, PaymentId},
+};
+
+/// Characters of a gateway's message that are kept; longer ones are cut.
+const MESSAGE_CHARS_MAX: usize = 500;
+
+/// How payments are shown to merchants; the HTTP side provides it, so that a rescuer which knows
+/// no HTTP stores the same bytes as a handler.
+#[derive(Clone, Copy)]
+pub struct Presenter {
+    /// The answer to whoever created the payment, under the request id that is given.
+    pub answer: fn(&Payment, &str) -> StoredResponse,
+    /// The payment as a document, for events.
+    pub document: fn(&Payment) -> Value,
+}
+
+impl fmt::Debug for Presenter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Presenter")
+    }
+}
+
+/// What the claim writes: the record, and the payment it will have.
+pub fn new_payment(app: &App, record: NewRecord, command: CreatePayment) -> NewPayment {
+    NewPayment { record, command, created_at: app.clock.now() }
+}
+
+/// The payment as the claim has written it.
+pub fn claimed(new: &NewPayment) -> Payment {
+    let NewPayment { record, command, created_at } = new;
+    Payment {
+        merchant_id: record.merchant_id,
+        id: PaymentId::from_uuid(record.resource_id),
+        status: PaymentStatus::Processing,
+        money: command.money,
+        amount_captured: 0,
+        amount_refunded: 0,
+        payment_method: command.payment_method.clone(),
+        capture_method: command.capture_method,
+        reference: command.reference.clone(),
+        description: command.description.clone(),
+        customer: command.customer.clone(),
+        metadata: command.metadata.clone(),
+        failure: None,
+        gateway: record.gateway.to_owned(),
+        gateway_key: record.gateway_key.clone(),
+        gateway_reference: None,
+        version: 0,
+        created_at: *created_at,
+        updated_at: *created_at,
+    }
+}
+
+/// Sends the payment to the gateway, once.
+///
+/// What is sent comes from the payment alone and holds none of our random ids: a gateway refuses a
+/// key that returns with other parameters, and after a failover that lost the record our ids are
+/// new.
+pub async fn send(app: &App, payment: &Payment) -> Outcome {
+    let request = Authorize {
+        gateway_key: payment.gateway_key.clone(),
+        money: payment.money,
+        payment_method: payment.payment_method.clone(),
+        capture_method: payment.capture_method,
+        description: payment.description.clone(),
+    };
+    timed(app, Call::Authorize, app.gateway.authorize(&request)).await
+}
+
+/// Asks the gateway what became of the payment.
+pub async fn ask(app: &App, payment: &Payment) -> Finding {
+    let sought = Find { call: Call::Authorize, gateway_key: payment.gateway_key.clone() };
+    crate::idempotency::perform::timed_find(app, app.gateway.find(&sought)).await
+}
+
+/// The payment after an outcome that decides it; `None` for one that does not, or that the state
+/// it is in does not allow.
+pub fn decided(app: &App, payment: &Payment, outcome: &Outcome) -> Option<Payment> {
+    let mut next = payment.clone();
+    match outcome {
+        Outcome::Approved { reference } => {
+            next.gateway_reference = Some(reference.0.clone());
+            match payment.capture_method {
+                CaptureMethod::Automatic => {
+                    next.status = PaymentStatus::Succeeded;
+                    next.amount_captured = payment.money.amount_minor;
+                }
+                CaptureMethod::Manual => next.status = PaymentStatus::RequiresCapture,
+            }
+        }
+        Outcome::Declined(decline) => {
+            next.status = PaymentStatus::Failed;
+            next.gateway_reference =
+                decline.reference.as_ref().map(|reference| reference.0.clone());
+            next.failure = Some(failure(decline));
+        }
+        Outcome::Pending { reference } => {
+            next.gateway_reference = Some(reference.0.clone());
+            next.status = PaymentStatus::Processing;
+        }
+        Outcome::NotExecuted(_) | Outcome::Unknown(_) => return None,
+    }
+    changed(app, payment, next)
+}
+
+/// The payment for which a person must look; `None` where one does already.
+pub fn in_review(app: &App, payment: &Payment) -> Option<Payment> {
+    let next = Payment { status: PaymentStatus::RequiresReview, ..payment.clone() };
+    changed(app, payment, next)
+}
+
+/// Counts and dates the change, if the table of states has its edge.
+fn changed(app: &App, payment: &Payment, next: Payment) -> Option<Payment> {
+    let stays_open = payment.status == PaymentStatus::Processing && next.status == payment.status;
+    if !stays_open && !payment.status.may_become(next.status) {
+        return None;
+    }
+    Some(Payment {
+        version: payment.version + 1,
+        // A clock that went back must not make a payment that was updated before it was created.
+        updated_at: app.clock.now().max(payment.created_at),
+        ..next
+    })
+}
+
+/// What settle writes to finish the record with the answer for `request_id`.
+pub fn settlement(
+    app: &App,
+    held: &Acquired,
+    before: &Payment,
+    payment: Payment,
+    request_id: &str,
+) -> (Settlement, StoredResponse) {
+    let response = (app.presenter.answer)(&payment, request_id);
+    let idempotency = &app.settings.idempotency;
+    let ttl =
+        if response.status < 300 { idempotency.ttl_completed } else { idempotency.ttl_failed };
+    let end = RecordEnd::Finished { response: response.clone(), ttl };
+    (settlement_with(app, held, before, payment, end), response)
+}
+
+/// What settle writes to put the payment in front of a person.
+pub fn review(
+    app: &App,
+    held: &Acquired,
+    before: &Payment,
+    payment: Payment,
+    rest: Duration,
+) -> Settlement {
+    settlement_with(app, held, before, payment, RecordEnd::Resting { rest })
+}
+
+fn settlement_with(
+    app: &App,
+    held: &Acquired,
+    before: &Payment,
+    payment: Payment,
+    end: RecordEnd,
+) -> Settlement {
+    Settlement {
+        held: held.clone(),
+        status_before: before.status,
+        event_id: EventId::generate(payment.updated_at),
+        event_type: event_type(payment.status),
+        event_data: (app.presenter.document)(&payment),
+        payment,
+        end,
+    }
+}
+
+/// What happened, in the past tense.
+const fn event_type(status: PaymentStatus) -> &'static str {
+    match status {
+        PaymentStatus::Processing => "payment.accepted",
+        PaymentStatus::Succeeded => "payment.succeeded",
+        PaymentStatus::RequiresCapture => "payment.authorized",
+        PaymentStatus::Failed => "payment.failed",
+        PaymentStatus::Canceled => "payment.canceled",
+        PaymentStatus::RequiresReview => "payment.review_required",
+    }
+}
+
+/// A decline in words that can be stored: jsonb and text refuse NUL, and whatever a gateway says
+/// must not keep a settle from committing after the money has moved.
+fn failure(decline: &Decline) -> Failure {
+    let clean = |text: &str| -> String {
+        text.chars().filter(|char| !char.is_control()).take(MESSAGE_CHARS_MAX).collect()
+    };
+    Failure { code: clean(&decline.code), message: clean(&decline.message) }
+}

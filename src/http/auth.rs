@@ -1,0 +1,43 @@
+//! Who is calling: the merchant of the API key in `Authorization: Bearer sk_…` (RFC 6750).
+
+use axum::{
+    extract::FromRequestParts,
+    http::{HeaderValue, header, request::Parts},
+};
+
+use super::problem::{Problem, ProblemKind};
+use crate::{app::App, ids::MerchantId, merchants};
+
+/// The merchant who calls. Taking it as an argument is what authenticates a handler.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller {
+    pub merchant_id: MerchantId,
+}
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let secret = bearer(parts).ok_or_else(unauthenticated)?;
+        let authenticated = merchants::authenticate(&app.database, secret).await?;
+        let authenticated = authenticated.ok_or_else(unauthenticated)?;
+        Ok(Self { merchant_id: authenticated.merchant_id })
+    }
+}
+
+/// The token of the one `Authorization` header; two of them are as good as none.
+fn bearer(parts: &Parts) -> Option<&str> {
+    let mut values = parts.headers.get_all(header::AUTHORIZATION).iter();
+    let value = values.next()?;
+    if values.next().is_some() {
+        return None;
+    }
+    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("Bearer").then(|| token.trim_start_matches(' '))
+}
+
+/// The same for a missing, an unknown and a revoked key: nothing is told about which exist.
+fn unauthenticated() -> Problem {
+    Problem::new(ProblemKind::Unauthenticated, "Send an API key as Authorization: Bearer sk_….")
+        .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+}

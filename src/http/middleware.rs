@@ -1,0 +1,106 @@
+//! What every request passes: its id and span, a task of its own, and the headers of every answer.
+
+use axum::{
+    Extension,
+    body::Body,
+    extract::{MatchedPath, Request, State},
+    http::{HeaderName, HeaderValue, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use tokio::time::Instant;
+use tracing::Instrument as _;
+
+use super::{
+    error::internal_error,
+    problem::{MEDIA_TYPE, Problem},
+};
+use crate::{app::App, ids::RequestId, telemetry::metrics};
+
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
+pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Read by SDKs that Stainless makes.
+const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+/// Read by Stripe's SDKs.
+const STRIPE_SHOULD_RETRY: HeaderName = HeaderName::from_static("stripe-should-retry");
+
+/// The request as it is known from the first moment.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestContext {
+    pub request_id: RequestId,
+}
+
+/// The outermost layer.
+///
+/// The request runs in a task of its own, which a client that goes away does not cancel: a handler
+/// that is dropped in the middle of a database call would leave a connection nobody can trust, and
+/// one that is dropped after the gateway's answer would lose it. The task is tracked, so shutdown
+/// waits for it.
+pub async fn outermost(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let request_id = RequestId::generate(app.clock.now());
+    let route = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map_or("unmatched", |path| known_route(path.as_str()))
+        .to_owned();
+    let method = request.method().clone();
+    let span = tracing::info_span!("request", %request_id, %method, route);
+    request.extensions_mut().insert(RequestContext { request_id });
+
+    let work = app.tasks.spawn(next.run(request).instrument(span.clone()));
+    let response = work.await.unwrap_or_else(|_panic| internal_error().into_response());
+    let response = finished(response, request_id);
+
+    let status = response.status();
+    metrics::http_request(&route, &method, status, started.elapsed());
+    span.in_scope(|| {
+        let duration_ms = started.elapsed().as_millis();
+        if status.is_server_error() {
+            tracing::warn!(status = status.as_u16(), duration_ms, "answered");
+        } else {
+            tracing::debug!(status = status.as_u16(), duration_ms, "answered");
+        }
+    });
+    response
+}
+
+/// Paths of assets are not known beforehand: one label for all of them.
+fn known_route(route: &str) -> &str {
+    if route.starts_with("/docs") { "/docs" } else { route }
+}
+
+/// Writes the body of a problem, and the headers that every answer has.
+fn finished(mut response: Response, request_id: RequestId) -> Response {
+    let request_id = request_id.to_string();
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        let document = problem.document(&request_id);
+        let body = serde_json::to_vec(&document).unwrap_or_default();
+        *response.body_mut() = Body::from(body);
+        let headers = response.headers_mut();
+        headers.remove(header::CONTENT_LENGTH);
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+        should_retry(headers, document.retryable);
+    } else if response.status().as_u16() >= 400 {
+        // A stored decline: it is final.
+        should_retry(response.headers_mut(), false);
+    }
+    let headers = response.headers_mut();
+    if let Ok(value) = HeaderValue::from_str(&request_id) {
+        headers.insert(REQUEST_ID, value);
+    }
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+fn should_retry(headers: &mut axum::http::HeaderMap, retry: bool) {
+    let value = HeaderValue::from_static(if retry { "true" } else { "false" });
+    headers.insert(X_SHOULD_RETRY, value.clone());
+    headers.insert(STRIPE_SHOULD_RETRY, value);
+}
+
+/// What a handler knows of the request besides its own part.
+pub type Context = Extension<RequestContext>;

@@ -1,0 +1,113 @@
+//! Talking to the gateway: bounded in time, counted, and honest about what is not known.
+
+use std::{future::Future, time::Duration};
+
+use tokio::time::{sleep, timeout};
+
+use super::lease::Lease;
+use crate::{
+    app::App,
+    gateways::{Call, Finding, Outcome, Unknown},
+    payments::{create, model::Payment},
+    telemetry::metrics,
+};
+
+/// How often a send that certainly did nothing is repeated within one request, the first included.
+/// A gateway that is restarting is often back by the third.
+const SENDS_MAX: u32 = 3;
+
+/// The pause before the second send; doubled before the third.
+const RESEND_PAUSE: Duration = Duration::from_millis(50);
+
+/// Kept free at the end of the gateway's key window: a send that is on its way when the window
+/// closes would be a new payment.
+const KEY_WINDOW_MARGIN: Duration = Duration::from_hours(1);
+
+/// What a holder knows after it tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Performed {
+    /// The last word of the gateway. `NotExecuted` here speaks of the key: nothing that was ever
+    /// sent for it can have had an effect.
+    Outcome(Outcome),
+    /// The lease ran out; whatever the gateway said is dropped.
+    LeaseLost,
+}
+
+/// Sends for the first time: by whoever got the key by a claim.
+pub async fn first(app: &App, lease: &Lease, payment: &Payment) -> Performed {
+    if payment.gateway != app.gateway.name() {
+        return Performed::Outcome(Outcome::Unknown(Unknown::GatewayChanged));
+    }
+    let mut pause = RESEND_PAUSE;
+    for send in 1.. {
+        if !lease.trusted() {
+            return Performed::LeaseLost;
+        }
+        let outcome = create::send(app, payment).await;
+        if !matches!(outcome, Outcome::NotExecuted(_)) || send == SENDS_MAX {
+            return if_trusted(lease, outcome);
+        }
+        sleep(pause).await;
+        pause *= 2;
+    }
+    Performed::LeaseLost
+}
+
+/// Finishes what a predecessor began: asks first, and sends again only while the gateway is sure
+/// to remember the key.
+///
+/// It never ends in `NotExecuted`: that speaks of one send, and the predecessor may have sent.
+pub async fn successor(
+    app: &App,
+    lease: &Lease,
+    payment: &Payment,
+    since_first_sent: Duration,
+) -> Performed {
+    if payment.gateway != app.gateway.name() {
+        return Performed::Outcome(Outcome::Unknown(Unknown::GatewayChanged));
+    }
+    if !lease.trusted() {
+        return Performed::LeaseLost;
+    }
+    let outcome = match create::ask(app, payment).await {
+        Finding::Known(outcome) => outcome,
+        Finding::Absent => {
+            let window = app.gateway.key_window().saturating_sub(KEY_WINDOW_MARGIN);
+            if since_first_sent >= window {
+                return if_trusted(lease, Outcome::Unknown(Unknown::KeyWindowOver));
+            }
+            if !lease.trusted() {
+                return Performed::LeaseLost;
+            }
+            create::send(app, payment).await
+        }
+    };
+    match outcome {
+        Outcome::NotExecuted(_) => if_trusted(lease, Outcome::Unknown(Unknown::GatewayError)),
+        outcome => if_trusted(lease, outcome),
+    }
+}
+
+fn if_trusted(lease: &Lease, outcome: Outcome) -> Performed {
+    if lease.trusted() { Performed::Outcome(outcome) } else { Performed::LeaseLost }
+}
+
+/// A call that may have an effect. When its time is over nobody knows what it did.
+pub async fn timed(app: &App, call: Call, answer: impl Future<Output = Outcome>) -> Outcome {
+    let started = tokio::time::Instant::now();
+    let outcome = timeout(app.settings.gateway.timeout, answer)
+        .await
+        .unwrap_or(Outcome::Unknown(Unknown::Timeout));
+    metrics::gateway_executed(call, &outcome, started.elapsed());
+    if let Outcome::Unknown(reason) = &outcome {
+        tracing::warn!(call = call.as_str(), reason = reason.as_str(), "gateway outcome unknown");
+    }
+    outcome
+}
+
+/// A look-up; one that does not answer in time found nothing out.
+pub async fn timed_find(app: &App, answer: impl Future<Output = Finding>) -> Finding {
+    timeout(app.settings.gateway.timeout, answer)
+        .await
+        .unwrap_or(Finding::Known(Outcome::Unknown(Unknown::Timeout)))
+}

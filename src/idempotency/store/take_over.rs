@@ -1,0 +1,114 @@
+//! Taking over what a dead or stuck owner left.
+
+use std::time::Duration;
+
+use sqlx::{PgConnection, postgres::types::PgInterval};
+use uuid::Uuid;
+
+use super::{interval, millis};
+use crate::{
+    db::Step,
+    idempotency::{key::IdempotencyKey, record::Acquired},
+    ids::MerchantId,
+};
+
+/// A record whose lease has run out, as it was seen.
+#[derive(Clone, Debug)]
+pub struct Abandoned {
+    pub merchant_id: MerchantId,
+    pub key: IdempotencyKey,
+    /// The fence that was seen: somebody who raised it meanwhile has it.
+    pub fence: i64,
+    /// The fresh owner that takes over.
+    pub owner: Uuid,
+    pub lease_ttl: Duration,
+}
+
+/// What a take-over won.
+#[derive(Clone, Debug)]
+pub struct TakenOver {
+    pub acquired: Acquired,
+    /// How long ago the gateway may first have heard of it.
+    pub since_first_sent: Duration,
+}
+
+/// Takes over records by compare-and-set: fence + 1 and a new owner, if the lease has run out and
+/// the fence is still the one that was seen. Answers with those that it won.
+#[derive(Debug)]
+pub struct TakeOver<'a>(pub &'a [Abandoned]);
+
+impl Step for TakeOver<'_> {
+    const NAME: &'static str = "take_over";
+    type Output = Vec<TakenOver>;
+
+    async fn run(&self, connection: &mut PgConnection) -> sqlx::Result<Vec<TakenOver>> {
+        let merchants: Vec<Uuid> = self.0.iter().map(|it| it.merchant_id.uuid()).collect();
+        let keys: Vec<String> = self.0.iter().map(|it| it.key.as_str().to_owned()).collect();
+        let fences: Vec<i64> = self.0.iter().map(|it| it.fence).collect();
+        let owners: Vec<Uuid> = self.0.iter().map(|it| it.owner).collect();
+        let leases: Vec<PgInterval> = self.0.iter().map(|it| interval(it.lease_ttl)).collect();
+        let rows = sqlx::query!(
+            r#"-- take_over
+            WITH abandoned AS (
+                SELECT *
+                FROM UNNEST($1::uuid[], $2::text[], $3::bigint[], $4::uuid[], $5::interval[])
+                    AS abandoned (merchant_id, key, fence, owner, lease_ttl)
+            ),
+            -- Locks first and in the order of the key, so that two batches cannot deadlock.
+            locked AS (
+                SELECT record.merchant_id, record.key
+                FROM idempotency_keys AS record
+                JOIN abandoned USING (merchant_id, key)
+                WHERE record.status = 'processing'
+                  AND record.fence = abandoned.fence
+                  AND record.lease_expires_at <= now()
+                ORDER BY record.merchant_id, record.key
+                FOR UPDATE OF record
+            )
+            UPDATE idempotency_keys AS record
+            SET fence = record.fence + 1,
+                owner = abandoned.owner,
+                attempts = record.attempts + 1,
+                lease_expires_at = now() + abandoned.lease_ttl
+            FROM locked
+            JOIN abandoned USING (merchant_id, key)
+            WHERE record.merchant_id = locked.merchant_id
+              AND record.key = locked.key
+              AND record.status = 'processing'
+              AND record.fence = abandoned.fence
+              AND record.lease_expires_at <= now()
+            RETURNING
+                record.owner,
+                record.fence,
+                record.attempts,
+                (EXTRACT(epoch FROM now() - record.first_sent_at) * 1000)::bigint
+                    AS "since_first_sent_ms!""#,
+            &merchants,
+            &keys,
+            &fences,
+            &owners,
+            &leases,
+        )
+        .fetch_all(connection)
+        .await?;
+
+        Ok(self
+            .0
+            .iter()
+            .filter_map(|it| {
+                let row = rows.iter().find(|row| row.owner == it.owner)?;
+                Some(TakenOver {
+                    acquired: Acquired {
+                        merchant_id: it.merchant_id,
+                        key: it.key.clone(),
+                        fence: row.fence,
+                        owner: row.owner,
+                        attempts: row.attempts,
+                    },
+                    since_first_sent: millis(row.since_first_sent_ms),
+                })
+            })
+            .collect())
+    }
+}
+

@@ -1,0 +1,18 @@
+//! The rows of payments, and the three writes that belong to a payment and its record together:
+//! claim, settle and release. Each takes slices and is one statement, so that a batch is the unit
+//! and one payment a batch of one.
+//!
+//! Order of locks, in every statement here: records by (merchant, key), then payments by
+//! (merchant, id), then event counters by merchant. Locks are taken in `SELECT … ORDER BY … FOR
+//! UPDATE` before anything is written; whoever breaks the order can deadlock with all others.
+
+mod claim;
+mod read;
+mod release;
+mod row;
+mod settle;
+
+pub use claim::{Claim, NewPayment, Reclaim};
+pub use read::{Find, List, Page};
+pub use release::Release;
+pub use settle::{RecordEnd, Settle, Settlement};
