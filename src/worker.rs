@@ -12,12 +12,14 @@ use crate::{lifecycle::Tasks, telemetry::metrics};
 
 /// Runs `round` every `interval` until shutdown. The first comes after a random part of it, so
 /// that instances which start together do not work together.
-pub fn start<R, F, E>(tasks: &Tasks, name: &'static str, interval: Duration, round: R)
+pub fn start<R, F, T, E>(tasks: &Tasks, name: &'static str, interval: Duration, round: R)
 where
     R: Fn() -> F + Send + 'static,
-    F: Future<Output = Result<(), E>> + Send + 'static,
+    F: Future<Output = Result<T, E>> + Send + 'static,
+    T: Send + 'static,
     E: std::error::Error + Send + 'static,
 {
+    metrics::worker_registered(name);
     let supervisor = tasks.clone();
     tasks.spawn(async move {
         let mut pause = rand::rng().random_range(Duration::ZERO..=interval);
@@ -29,9 +31,8 @@ where
             pause = interval;
             // In a task of its own: a panic ends the round, not the worker.
             match supervisor.spawn(round()).await {
-                Ok(Ok(())) => {}
+                Ok(Ok(_done)) => {}
                 Ok(Err(error)) => {
-                    metrics::worker_failed(name);
                     tracing::warn!(worker = name, error = %error, "a round failed");
                 }
                 Err(panic) => {

@@ -1,1 +1,159 @@
-//! `oncepay serve`: the service.
+//! `oncepay serve`: the service against a database.
+
+use std::{io, sync::Arc};
+
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::{net::TcpListener, signal::unix};
+
+use super::CliError;
+use crate::{
+    app::App,
+    clock::{Clock, SystemClock},
+    config::{GatewayKind, Settings},
+    db::{Database, migrations},
+    gateways::{Gateway, sandbox::Sandbox},
+    http::{router, server, views},
+    idempotency::{cleaner, lease::LeaseKeeper, store::LetGo},
+    lifecycle::{Drained, Tasks},
+    telemetry::metrics,
+    worker,
+};
+
+/// Serves until SIGTERM or SIGINT, and then until what is under way has ended.
+pub async fn run(settings: Settings, migrate: bool) -> Result<(), CliError> {
+    let options = settings.database.connect_options().map_err(CliError::Database)?;
+    if migrate {
+        migrations::apply(&options).await?;
+    }
+    let service = Service::start(settings).await?;
+    let signal = terminated().map_err(CliError::Io)?;
+    service.run_until(signal).await
+}
+
+/// A service that listens.
+#[derive(Debug)]
+pub struct Service {
+    app: App,
+    listener: TcpListener,
+    metrics_listener: TcpListener,
+    metrics: PrometheusHandle,
+}
+
+impl Service {
+    /// Checks the schema and binds the addresses: whoever has this has a service that answers.
+    pub async fn start(settings: Settings) -> Result<Self, CliError> {
+        let options = settings.database.connect_options().map_err(CliError::Database)?;
+        let metrics = metrics::install();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let app = App {
+            database: Database::new(options, settings.database.max_connections),
+            gateway: gateway(&settings, Arc::clone(&clock)).map_err(CliError::Io)?,
+            leases: LeaseKeeper::new(settings.idempotency.lease_ttl),
+            clock,
+            tasks: Tasks::default(),
+            presenter: views::PRESENTER,
+            settings: Arc::new(settings),
+        };
+        require_current_schema(&app).await?;
+        let listener = TcpListener::bind(app.settings.http.addr).await.map_err(CliError::Io)?;
+        let metrics_listener =
+            TcpListener::bind(app.settings.http.metrics_addr).await.map_err(CliError::Io)?;
+        Ok(Self { app, listener, metrics_listener, metrics })
+    }
+
+    /// Where it listens; of use where port 0 was asked for.
+    pub fn addr(&self) -> io::Result<std::net::SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves until `stop` resolves, then drains.
+    pub async fn run_until(self, stop: impl Future<Output = ()> + Send) -> Result<(), CliError> {
+        let Self { app, listener, metrics_listener, metrics } = self;
+        if let (Ok(addr), Ok(metrics_addr)) = (listener.local_addr(), metrics_listener.local_addr())
+        {
+            tracing::info!(%addr, %metrics_addr, "listening");
+        }
+        let tasks = app.tasks.clone();
+        // Leases are renewed, and metrics served, until the last request has ended.
+        let until_drained = Tasks::default();
+        start_workers(&app, &until_drained);
+        let metrics_router = router::metrics_router(metrics);
+        let metrics_http = app.settings.http.clone();
+        let metrics_tasks = until_drained.clone();
+        until_drained.spawn(async move {
+            server::serve(metrics_listener, metrics_router, &metrics_http, &metrics_tasks).await
+        });
+
+        let http = app.settings.http.clone();
+        let router = router::router(app.clone());
+        let serving = server::serve(listener, router, &http, &tasks);
+        let stopping = async {
+            stop.await;
+            tracing::info!("stopping: no new requests are taken");
+            tasks.stop();
+        };
+        let (drained, ()) = tokio::join!(serving, stopping);
+        let_go(&app).await;
+        until_drained.stop();
+        app.database.pool().close().await;
+        match drained {
+            Drained::All => Ok(()),
+            Drained::Left(count) => Err(CliError::NotDrained(count)),
+        }
+    }
+}
+
+/// What could not finish in time goes to another instance at once.
+async fn let_go(app: &App) {
+    let held = app.leases.held();
+    if held.is_empty() {
+        return;
+    }
+    match app.database.run(&LetGo(&held)).await {
+        Ok(count) => tracing::warn!(count, "let go of work that could not finish"),
+        Err(error) => tracing::warn!(error = %error, "leases could not be let go"),
+    }
+}
+
+fn start_workers(app: &App, until_drained: &Tasks) {
+    let heartbeat = app.leases.heartbeat();
+    let keeper = app.clone();
+    worker::start(until_drained, "lease_keeper", heartbeat, move || {
+        let app = keeper.clone();
+        async move { app.leases.renew(&app.database).await }
+    });
+    let cleaning = app.clone();
+    worker::start(&app.tasks, "cleaner", app.settings.cleaner.interval, move || {
+        let app = cleaning.clone();
+        async move { cleaner::round(&app).await }
+    });
+    let measuring = app.clone();
+    worker::start(&app.tasks, "gauges", cleaner::MEASURE_INTERVAL, move || {
+        let app = measuring.clone();
+        async move { cleaner::measure(&app.database).await }
+    });
+}
+
+fn gateway(settings: &Settings, clock: Arc<dyn Clock>) -> io::Result<Arc<dyn Gateway>> {
+    match &settings.gateway.kind {
+        GatewayKind::Sandbox { dir: Some(dir) } => Ok(Arc::new(Sandbox::in_folder(dir, clock)?)),
+        GatewayKind::Sandbox { dir: None } => Ok(Arc::new(Sandbox::in_memory(clock))),
+    }
+}
+
+async fn require_current_schema(app: &App) -> Result<(), CliError> {
+    let mut connection = app.database.pool().acquire().await.map_err(CliError::Database)?;
+    Ok(migrations::require_current(&mut connection).await?)
+}
+
+/// Resolves at SIGTERM (an orchestrator) or SIGINT (a terminal).
+fn terminated() -> io::Result<impl Future<Output = ()> + Send> {
+    let mut terminate = unix::signal(unix::SignalKind::terminate())?;
+    let mut interrupt = unix::signal(unix::SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}

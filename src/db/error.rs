@@ -2,6 +2,8 @@
 
 use sqlx::postgres::PgDatabaseError;
 
+use crate::telemetry::metrics::Retried;
+
 /// A database step that gave no result.
 #[derive(Debug, thiserror::Error)]
 pub enum DbError {
@@ -40,25 +42,32 @@ pub(super) enum Failure {
 /// Reads an error of a statement that was sent.
 pub(super) fn classify(error: &sqlx::Error) -> Failure {
     let Some(code) = sqlstate(error) else {
-        return match error {
-            // A step's own word that it met no row, and rolled back.
-            sqlx::Error::RowNotFound => Failure::Refusal,
-            // Whatever else is not the server's word is a lost answer.
-            _ => Failure::Silence,
-        };
+        // Whatever is not the server's word is a lost answer.
+        return Failure::Silence;
     };
-    match code {
-        // serialization_failure, deadlock_detected, lock_not_available (our lock_timeout).
-        "40001" | "40P01" | "55P03" => Failure::Contention,
-        // Class 57P: the server is going down. It says so to a session whose statement may have
-        // been committed just before. Class 08: a connection exception from a pooler between us.
-        code if code.starts_with("57P") || code.starts_with("08") => Failure::Silence,
-        _ => Failure::Refusal,
+    if contention(error).is_some() {
+        return Failure::Contention;
+    }
+    // Class 57P: the server is going down, and says so to a session whose statement may have been
+    // committed just before. Class 08: a connection exception, from a pooler between us.
+    if code.starts_with("57P") || code.starts_with("08") {
+        return Failure::Silence;
+    }
+    Failure::Refusal
+}
+
+/// Why the server rolled back for others: serialization, deadlock, or our own `lock_timeout`.
+pub(super) fn contention(error: &sqlx::Error) -> Option<Retried> {
+    match sqlstate(error)? {
+        "40001" => Some(Retried::SerializationFailure),
+        "40P01" => Some(Retried::DeadlockDetected),
+        "55P03" => Some(Retried::LockNotAvailable),
+        _ => None,
     }
 }
 
 /// The SQLSTATE of an error that the server sent.
-pub(super) fn sqlstate(error: &sqlx::Error) -> Option<&str> {
+fn sqlstate(error: &sqlx::Error) -> Option<&str> {
     match error {
         sqlx::Error::Database(error) => {
             error.try_downcast_ref::<PgDatabaseError>().map(PgDatabaseError::code)

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
     DbError, Step,
-    error::{Failure, classify, sqlstate},
+    error::{Failure, classify, contention},
 };
 use crate::telemetry::metrics;
 
@@ -94,7 +94,9 @@ impl Database {
             if classify(&error) != Failure::Contention || Instant::now() + pause_max >= deadline {
                 return Err(DbError::Refused(error));
             }
-            metrics::database_retried(S::NAME, sqlstate(&error).unwrap_or_default());
+            if let Some(why) = contention(&error) {
+                metrics::database_retried(why);
+            }
             sleep(rand::rng().random_range(Duration::ZERO..pause_max)).await;
             pause_max = (pause_max * 2).min(RETRY_MAX);
         }
@@ -165,7 +167,7 @@ fn at_rest(
         let row = sqlx::Executor::fetch_one(connection, sqlx::raw_sql(AT_REST)).await?;
         let at_rest = row.try_get::<bool, _>(0)?;
         if !at_rest {
-            metrics::database_connection_discarded();
+            metrics::connection_discarded();
             tracing::warn!("a pooled connection was not at rest and is discarded");
         }
         Ok(at_rest)

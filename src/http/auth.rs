@@ -2,10 +2,10 @@
 
 use axum::{
     extract::FromRequestParts,
-    http::{HeaderValue, header, request::Parts},
+    http::{header, request::Parts},
 };
 
-use super::problem::{Problem, ProblemKind};
+use super::{error::unauthenticated, problem::Problem};
 use crate::{app::App, ids::MerchantId, merchants};
 
 /// The merchant who calls. Taking it as an argument is what authenticates a handler.
@@ -20,7 +20,6 @@ impl FromRequestParts<App> for Caller {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let secret = bearer(parts).ok_or_else(unauthenticated)?;
         let authenticated = merchants::authenticate(&app.database, secret).await?;
-        let authenticated = authenticated.ok_or_else(unauthenticated)?;
         Ok(Self { merchant_id: authenticated.merchant_id })
     }
 }
@@ -36,8 +35,3 @@ fn bearer(parts: &Parts) -> Option<&str> {
     scheme.eq_ignore_ascii_case("Bearer").then(|| token.trim_start_matches(' '))
 }
 
-/// The same for a missing, an unknown and a revoked key: nothing is told about which exist.
-fn unauthenticated() -> Problem {
-    Problem::new(ProblemKind::Unauthenticated, "Send an API key as Authorization: Bearer sk_….")
-        .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
-}

@@ -10,9 +10,11 @@
 
 use std::fmt;
 
+use axum::http::{HeaderMap, header};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::problem::{Problem, ProblemKind};
 use crate::idempotency::{
     document::{Document, Members, Value},
     pointer::Pointer,
@@ -78,6 +80,32 @@ impl Document {
             _ => Err(rejected(&root, Fault::NotAnObject)),
         }
     }
+}
+
+/// Reads the document of a request: the content type first, then the bytes.
+pub fn read_document(headers: &HeaderMap, body: &[u8]) -> Result<Document, Problem> {
+    if !is_json(headers) {
+        return Err(Problem::new(
+            ProblemKind::UnsupportedMediaType,
+            "Send the body as Content-Type: application/json, in UTF-8 and not compressed.",
+        ));
+    }
+    Ok(Document::parse(body)?)
+}
+
+/// `application/json`, whatever its parameters but another charset; not compressed, because a
+/// small body could then be a large one.
+fn is_json(headers: &HeaderMap) -> bool {
+    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
+    let (Some(value), None) = (types.next(), types.next()) else { return false };
+    let Ok(value) = value.to_str() else { return false };
+    let mut parts = value.split(';').map(str::trim);
+    let json = parts.next().is_some_and(|media| media.eq_ignore_ascii_case("application/json"));
+    let utf8 = parts
+        .filter_map(|parameter| parameter.split_once('='))
+        .filter(|(name, _)| name.eq_ignore_ascii_case("charset"))
+        .all(|(_, charset)| charset.trim_matches('"').eq_ignore_ascii_case("utf-8"));
+    json && utf8 && !headers.contains_key(header::CONTENT_ENCODING)
 }
 
 /// Reads one value. `raw` is well-formed, so that its first byte tells its type.

@@ -3,11 +3,17 @@
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
-use super::problem::{Problem, ProblemKind, ProblemMember};
+use axum::http::{HeaderValue, header};
+
+use super::{
+    body::Rejected,
+    problem::{Problem, ProblemKind, ProblemMember},
+};
 use crate::{
     db::DbError,
     idempotency::{key::KeyError, run::RunError},
-    payments::command::FieldError,
+    merchants::AuthError,
+    payments::field_error::FieldError,
     telemetry::error_chain,
 };
 
@@ -56,13 +62,50 @@ pub fn internal_error() -> Problem {
 
 impl From<KeyError> for Problem {
     fn from(error: KeyError) -> Self {
-        let kind = if error.is_missing() {
+        let kind = if error == KeyError::Missing {
             ProblemKind::IdempotencyKeyMissing
         } else {
             ProblemKind::IdempotencyKeyInvalid
         };
-        Self::new(kind, format!("{error}."))
+        let problem = Self::new(kind, format!("The idempotency key was refused: {error}."));
+        if error == KeyError::Missing {
+            // The IETF draft (section 2.7) asks for a link to the documentation of the key.
+            let policy = HeaderValue::from_static("</v1/meta>; rel=\"describedby\"");
+            return problem.with_header(header::LINK, policy);
+        }
+        problem.with_errors(vec![ProblemMember {
+            pointer: "Idempotency-Key".to_owned(),
+            code: error.code().to_owned(),
+            message: error.to_string(),
+        }])
     }
+}
+
+impl From<Rejected> for Problem {
+    fn from(rejected: Rejected) -> Self {
+        let member = ProblemMember {
+            pointer: rejected.pointer,
+            code: rejected.fault.code().to_owned(),
+            message: rejected.fault.to_string(),
+        };
+        Self::new(ProblemKind::JsonMalformed, format!("{}.", member.message))
+            .with_errors(vec![member])
+    }
+}
+
+impl From<AuthError> for Problem {
+    fn from(error: AuthError) -> Self {
+        match error {
+            AuthError::Refused => unauthenticated(),
+            AuthError::Database(error) => error.into(),
+        }
+    }
+}
+
+/// The same for a missing, an unknown and a revoked key: nothing is told about which exist.
+pub fn unauthenticated() -> Problem {
+    Problem::new(ProblemKind::Unauthenticated, "Send an API key as Authorization: Bearer sk_….")
+        .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
 }
 
 impl From<Vec<FieldError>> for Problem {
@@ -81,7 +124,7 @@ impl From<FieldError> for ProblemMember {
         Self {
             pointer: error.pointer,
             code: error.code.to_owned(),
-            message: error.message.to_owned(),
+            message: error.message,
         }
     }
 }

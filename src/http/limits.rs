@@ -20,7 +20,7 @@ use crate::app::App;
 pub async fn limit_body(State(app): State<App>, request: Request, next: Next) -> Response {
     let http = &app.settings.http;
     let (parts, body) = request.into_parts();
-    match read(body, http.body_limit, http.body_read_timeout).await {
+    match read(body, http.body_limit_bytes, http.body_read_timeout).await {
         Ok(bytes) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
         Err(problem) => problem.into_response(),
     }

@@ -30,30 +30,23 @@ pub struct RequestContext {
     pub request_id: RequestId,
 }
 
-/// The outermost layer.
-///
-/// The request runs in a task of its own, which a client that goes away does not cancel: a handler
-/// that is dropped in the middle of a database call would leave a connection nobody can trust, and
-/// one that is dropped after the gateway's answer would lose it. The task is tracked, so shutdown
-/// waits for it.
+/// The outermost layer: gives the request its id and span, and the answer what every answer has.
 pub async fn outermost(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let request_id = RequestId::generate(app.clock.now());
     let route = request
         .extensions()
         .get::<MatchedPath>()
-        .map_or("unmatched", |path| known_route(path.as_str()))
-        .to_owned();
+        .map(|path| known_route(path.as_str()).to_owned());
     let method = request.method().clone();
-    let span = tracing::info_span!("request", %request_id, %method, route);
+    let span = tracing::info_span!("request", %request_id, %method, route = route.as_deref());
     request.extensions_mut().insert(RequestContext { request_id });
 
-    let work = app.tasks.spawn(next.run(request).instrument(span.clone()));
-    let response = work.await.unwrap_or_else(|_panic| internal_error().into_response());
+    let response = next.run(request).instrument(span.clone()).await;
     let response = finished(response, request_id);
 
     let status = response.status();
-    metrics::http_request(&route, &method, status, started.elapsed());
+    metrics::http_request(route.as_deref(), method.as_str(), status.as_u16(), started.elapsed());
     span.in_scope(|| {
         let duration_ms = started.elapsed().as_millis();
         if status.is_server_error() {
@@ -63,6 +56,14 @@ pub async fn outermost(State(app): State<App>, mut request: Request, next: Next)
         }
     });
     response
+}
+
+/// Runs the request, which has arrived whole, in a task of its own that a client who goes away does
+/// not cancel: a handler that is dropped in the middle of a database call would leave a connection
+/// nobody can trust. The task is tracked, so shutdown waits for it.
+pub async fn detached(State(app): State<App>, request: Request, next: Next) -> Response {
+    let work = app.tasks.spawn(next.run(request).in_current_span());
+    work.await.unwrap_or_else(|_panic| internal_error().into_response())
 }
 
 /// Paths of assets are not known beforehand: one label for all of them.

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{
     decide::{Asked, Decision, decide},
-    fingerprint::gateway_key,
+    gateway_key::gateway_key,
     lease::Lease,
     record::{Acquired, NewRecord, Record, RecordState, Sighting},
     run::{Attempt, RunError},
@@ -16,6 +16,7 @@ use super::{
 use crate::{
     app::App,
     db::{DbError, Step},
+    gateways::Call,
     ids::PaymentId,
     payments::{
         create,
@@ -81,7 +82,7 @@ pub async fn take_over(
     let sent = Instant::now();
     let taken = app.database.run(&TakeOver(&[abandoned])).await.map_err(unknown)?;
     let Some(taken) = taken.into_iter().next() else { return Ok(None) };
-    metrics::lease_taken_over();
+    metrics::taken_over();
     if record.state == (RecordState::Left { unknown: false }) {
         metrics::lease_expired();
     }
@@ -170,7 +171,7 @@ fn new_payment(app: &App, attempt: &Attempt, resource_id: Uuid) -> NewPayment {
         request: attempt.document.to_json(),
         resource_id,
         gateway: app.gateway.name(),
-        gateway_key: gateway_key(attempt.merchant_id, &attempt.key, attempt.operation, "authorize"),
+        gateway_key: gateway_key(attempt.merchant_id, &attempt.key, attempt.operation, Call::Authorize),
         owner: Uuid::new_v4(),
         request_id: attempt.request_id.clone(),
         lease_ttl: app.leases.ttl(),

@@ -10,6 +10,8 @@ use tokio::time::{Instant, sleep};
 
 use super::store::{DeleteExpired, Measure};
 use crate::{
+    app::App,
+    clock::Clock,
     db::{Database, DbError},
     lifecycle::Tasks,
     telemetry::metrics,
@@ -17,6 +19,9 @@ use crate::{
 
 /// Between two batches: a backlog is worked off without keeping live payments from the disk.
 const BATCH_PAUSE: Duration = Duration::from_millis(20);
+
+/// How often the gauges are updated: as often as Prometheus usually asks.
+pub const MEASURE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// What a run has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -28,9 +33,11 @@ pub struct Report {
 /// Deletes until a batch is not full, or the process is asked to stop.
 pub async fn run_until_empty(
     database: &Database,
-    batch_size: i32,
+    clock: &dyn Clock,
+    batch_size: u32,
     tasks: &Tasks,
 ) -> Result<Report, DbError> {
+    let batch_size = i32::try_from(batch_size).unwrap_or(i32::MAX);
     let started = Instant::now();
     let mut report = Report::default();
     loop {
@@ -40,15 +47,31 @@ pub async fn run_until_empty(
         metrics::cleaner_batch(rows);
         let full = i32::try_from(rows).is_ok_and(|rows| rows >= batch_size);
         if !full || tasks.stopping() {
-            metrics::cleaner_succeeded(started.elapsed());
+            metrics::cleaner_finished(clock.now(), started.elapsed());
             return Ok(report);
         }
         sleep(BATCH_PAUSE).await;
     }
 }
 
+/// A round of the background task.
+pub async fn round(app: &App) -> Result<Report, DbError> {
+    let done =
+        run_until_empty(&app.database, &*app.clock, app.settings.cleaner.batch_size, &app.tasks)
+            .await;
+    if done.is_err() {
+        metrics::cleaner_failed();
+    }
+    done
+}
+
 /// Updates the gauges of what is there.
 pub async fn measure(database: &Database) -> Result<(), DbError> {
-    metrics::measured(&database.run(&Measure).await?);
+    let seen = database.run(&Measure).await?;
+    let count = |rows: i64| u64::try_from(rows).unwrap_or(0);
+    let age = |seconds: i64| Duration::from_secs(count(seconds));
+    metrics::cleaner_measured(count(seen.backlog_rows), count(seen.table_bytes));
+    metrics::processing_measured(count(seen.processing), age(seen.processing_oldest_seconds));
+    metrics::unknown_measured(count(seen.unknown), age(seen.unknown_oldest_seconds));
     Ok(())
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::{
+    difference::differing_members,
     document::Document,
-    fingerprint::{Fingerprint, differing_members},
+    fingerprint::Fingerprint,
     operation::Operation,
     record::{Record, RecordState, Replay, Sighting},
 };

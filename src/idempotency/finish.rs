@@ -84,7 +84,7 @@ async fn settle(
         create::settlement(app, lease.acquired(), before, next, request_id);
     match write(app, lease, &settlement).await? {
         Written::Ours => {
-            metrics::payment_settled(status);
+            metrics::payment_settled(status.into());
             Ok(Answer::Executed(response))
         }
         Written::Nothing => stored(app, lease).await,
@@ -105,7 +105,7 @@ async fn rest(
         .map(|next| create::review(app, lease.acquired(), payment, next, rest));
     if let Some(settlement) = review {
         match write(app, lease, &settlement).await? {
-            Written::Ours => metrics::payment_settled(settlement.payment.status),
+            Written::Ours => metrics::payment_settled(settlement.payment.status.into()),
             Written::Nothing => return stored(app, lease).await,
         }
     } else {

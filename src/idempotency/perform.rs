@@ -9,7 +9,7 @@ use crate::{
     app::App,
     gateways::{Call, Finding, Outcome, Unknown},
     payments::{create, model::Payment},
-    telemetry::metrics,
+    telemetry::metrics::{self, GatewayOutcome},
 };
 
 /// How often a send that certainly did nothing is repeated within one request, the first included.
@@ -98,7 +98,7 @@ pub async fn timed(app: &App, call: Call, answer: impl Future<Output = Outcome>)
     let outcome = timeout(app.settings.gateway.timeout, answer)
         .await
         .unwrap_or(Outcome::Unknown(Unknown::Timeout));
-    metrics::gateway_executed(call, &outcome, started.elapsed());
+    metrics::gateway_called(call, GatewayOutcome::from(&outcome), started.elapsed());
     if let Outcome::Unknown(reason) = &outcome {
         tracing::warn!(call = call.as_str(), reason = reason.as_str(), "gateway outcome unknown");
     }

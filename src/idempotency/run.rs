@@ -16,7 +16,7 @@ use super::{
     store::Read,
 };
 use crate::{
-    app::App, db::DbError, ids::MerchantId, payments::command::CreatePayment, telemetry::metrics,
+    app::App, db::DbError, ids::MerchantId, payments::command::CreatePayment, telemetry::metrics::{self, KeyUse},
 };
 
 /// How often a claim is tried for a key that comes and goes between two statements.
@@ -132,13 +132,13 @@ async fn execute(app: &App, attempt: &Attempt) -> Result<Answer, RunError> {
 }
 
 fn count(answer: &Answer) {
-    metrics::idempotency_request(match answer {
-        Answer::Executed(_) | Answer::Released => KeyOutcome::Executed,
-        Answer::Known(Known::Replay(_)) => KeyOutcome::Replayed,
+    metrics::key_used(match answer {
+        Answer::Executed(_) | Answer::Released => KeyUse::Executed,
+        Answer::Known(Known::Replay(_)) => KeyUse::Replayed,
         Answer::Known(Known::InProgress { .. } | Known::Unresolved { .. }) => {
-            KeyOutcome::InProgress
+            KeyUse::InProgress
         }
-        Answer::Known(Known::Mismatch { .. }) => KeyOutcome::Mismatch,
-        Answer::Known(Known::Expired { .. }) => KeyOutcome::Expired,
+        Answer::Known(Known::Mismatch { .. }) => KeyUse::Mismatch,
+        Answer::Known(Known::Expired { .. }) => KeyUse::Expired,
     });
 }
