@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{method::Reason, request::Sum};
+use super::{plan::Reason, request::Sum};
 
 pub(super) const AMOUNT_INVALID: Reason =
     Reason::new("amount-invalid", "The amount must be at least 1.");

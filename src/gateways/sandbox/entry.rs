@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     charge::Charge,
     journal::Call,
-    method::{Ending, Reason},
+    plan::{Ending, Reason},
     request::{Name, Request},
 };
 use crate::gateways::{Decline, GatewayReference, Outcome};

@@ -4,9 +4,9 @@
 //! same answers on every machine. Faults belong to the first send (or the first `n`), because what
 //! is tested is the way back: a retry under the same key must find the truth.
 
-use std::{future, time::Duration};
+use std::time::Duration;
 
-use crate::gateways::{NotExecuted, Outcome, Unknown};
+use super::plan::{Deed, Ending, Pause, Plan, Reason, Reply};
 
 /// Every payment method and what it does. `<time>` is `250ms` or `2s`, at most a minute; `<n>` is a
 /// number. Any other token is declined with `payment-method-unknown`.
@@ -69,19 +69,6 @@ pub const METHODS: &[(&str, &str)] = &[
 /// enough that a mistyped one does not hold a test for an hour.
 pub const DELAY_MAX: Duration = Duration::from_mins(1);
 
-/// Why the sandbox refuses for good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reason {
-    pub(super) code: &'static str,
-    pub(super) message: &'static str,
-}
-
-impl Reason {
-    pub(super) const fn new(code: &'static str, message: &'static str) -> Self {
-        Self { code, message }
-    }
-}
-
 pub(super) const CARD_DECLINED: Reason = Reason::new("card-declined", "The card was declined.");
 const INSUFFICIENT_FUNDS: Reason =
     Reason::new("insufficient-funds", "The card has insufficient funds.");
@@ -94,98 +81,6 @@ const ODD_TEXT: Reason = Reason::new(
     "card-declined",
     "Do not\u{0} honour\u{fffd}\r\n\u{1b}[31m\u{85}\u{202e}\u{7f}",
 );
-
-/// A wait that is part of the behaviour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pause {
-    None,
-    For(Duration),
-    /// Until the caller gives up.
-    Forever,
-}
-
-impl Pause {
-    pub(super) async fn pass(self) {
-        match self {
-            Self::None => {}
-            Self::For(delay) => tokio::time::sleep(delay).await,
-            Self::Forever => future::pending().await,
-        }
-    }
-}
-
-/// How a pending payment ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Ending {
-    Succeeds,
-    Fails,
-}
-
-/// What a send does to a key that is not decided yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Deed {
-    Approve,
-    Decline(Reason),
-    Pend(Ending),
-    /// Nothing, and says so.
-    Refuse,
-    /// Nothing, and does not say so.
-    Break,
-}
-
-impl Deed {
-    /// The answer of a send that leaves its key undecided.
-    pub(super) const fn undecided(self) -> Outcome {
-        match self {
-            Self::Refuse => Outcome::NotExecuted(NotExecuted::Refused),
-            Self::Approve | Self::Decline(_) | Self::Pend(_) | Self::Break => {
-                Outcome::Unknown(Unknown::GatewayError)
-            }
-        }
-    }
-}
-
-/// Whether the caller gets to hear the outcome.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reply {
-    Outcome,
-    ServerError,
-}
-
-impl Reply {
-    pub(super) fn of(self, outcome: Outcome) -> Outcome {
-        match self {
-            Self::Outcome => outcome,
-            Self::ServerError => Outcome::Unknown(Unknown::GatewayError),
-        }
-    }
-}
-
-/// What one send does, in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
-    pub(super) before: Pause,
-    pub(super) deed: Deed,
-    pub(super) after: Pause,
-    pub(super) reply: Reply,
-}
-
-impl Plan {
-    /// Does it at once and says so.
-    pub(super) const fn prompt(deed: Deed) -> Self {
-        Self {
-            before: Pause::None,
-            deed,
-            after: Pause::None,
-            reply: Reply::Outcome,
-        }
-    }
-
-    pub(super) const fn begins_with_a_pause(&self) -> bool {
-        !matches!(self.before, Pause::None)
-    }
-}
 
 /// What the `send`th send (from 1) of an undecided gateway key does.
 pub(super) fn plan(token: &str, send: u32) -> Plan {

@@ -19,10 +19,12 @@
 
 mod charge;
 mod entry;
+mod find;
 mod folder;
 pub mod journal;
 mod memory;
 pub mod method;
+mod plan;
 mod request;
 mod send;
 #[cfg(test)]
@@ -154,7 +156,7 @@ impl Gateway for Sandbox {
 
     async fn find(&self, sought: &Find) -> Finding {
         let asked = sought.clone();
-        self.step(move |ledger, clock| send::find(ledger, &asked, clock.now()))
+        self.step(move |ledger, clock| find::find(ledger, &asked, clock.now()))
             .await
             .unwrap_or_else(|error| {
                 let gateway_key = sought.gateway_key.as_str();

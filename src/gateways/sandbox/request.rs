@@ -7,7 +7,8 @@ use sha2::{Digest, Sha256};
 use super::{
     charge,
     journal::{Call, Kind, Line},
-    method::{self, Deed, Plan},
+    method,
+    plan::{Deed, Plan},
 };
 use crate::{
     gateways::{Authorize, Cancel, Capture, Refund},
