@@ -1,6 +1,6 @@
 //! `oncepay serve`: the service against a database.
 
-use std::{io, sync::Arc};
+use std::{io, net::SocketAddr, sync::Arc};
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::{net::TcpListener, signal::unix};
@@ -26,7 +26,7 @@ pub async fn run(settings: Settings, migrate: bool) -> Result<(), CliError> {
         migrations::apply(&options).await?;
     }
     let service = Service::start(settings).await?;
-    let signal = terminated().map_err(CliError::Io)?;
+    let signal = terminated().map_err(|error| CliError::step("signals cannot be caught", error))?;
     service.run_until(signal).await
 }
 
@@ -40,14 +40,24 @@ pub struct Service {
 }
 
 impl Service {
-    /// Checks the schema and binds the addresses: whoever has this has a service that answers.
+    /// With the machine's clock and the gateway of the settings.
     pub async fn start(settings: Settings) -> Result<Self, CliError> {
-        let options = settings.database.connect_options().map_err(CliError::Database)?;
-        let metrics = metrics::install();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let gateway = gateway(&settings, Arc::clone(&clock))
+            .map_err(|error| CliError::step("the gateway cannot start", error))?;
+        Self::start_with(settings, clock, gateway).await
+    }
+
+    /// Checks the schema and binds the addresses: whoever has this has a service that answers.
+    pub async fn start_with(
+        settings: Settings,
+        clock: Arc<dyn Clock>,
+        gateway: Arc<dyn Gateway>,
+    ) -> Result<Self, CliError> {
+        let options = settings.database.connect_options().map_err(CliError::Database)?;
         let app = App {
             database: Database::new(options, settings.database.max_connections),
-            gateway: gateway(&settings, Arc::clone(&clock)).map_err(CliError::Io)?,
+            gateway,
             leases: LeaseKeeper::new(settings.idempotency.lease_ttl),
             clock,
             tasks: Tasks::default(),
@@ -55,14 +65,15 @@ impl Service {
             settings: Arc::new(settings),
         };
         require_current_schema(&app).await?;
-        let listener = TcpListener::bind(app.settings.http.addr).await.map_err(CliError::Io)?;
-        let metrics_listener =
-            TcpListener::bind(app.settings.http.metrics_addr).await.map_err(CliError::Io)?;
+        let listener = bind(app.settings.http.addr).await?;
+        let metrics_listener = bind(app.settings.http.metrics_addr).await?;
+        let metrics = metrics::install()
+            .map_err(|error| CliError::step("metrics cannot be recorded", error))?;
         Ok(Self { app, listener, metrics_listener, metrics })
     }
 
     /// Where it listens; of use where port 0 was asked for.
-    pub fn addr(&self) -> io::Result<std::net::SocketAddr> {
+    pub fn addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
@@ -144,6 +155,11 @@ fn gateway(settings: &Settings, clock: Arc<dyn Clock>) -> io::Result<Arc<dyn Gat
 async fn require_current_schema(app: &App) -> Result<(), CliError> {
     let mut connection = app.database.pool().acquire().await.map_err(CliError::Database)?;
     Ok(migrations::require_current(&mut connection).await?)
+}
+
+async fn bind(addr: SocketAddr) -> Result<TcpListener, CliError> {
+    let bound = TcpListener::bind(addr).await;
+    bound.map_err(|error| CliError::step("the server cannot listen", error))
 }
 
 /// Resolves at SIGTERM (an orchestrator) or SIGINT (a terminal).

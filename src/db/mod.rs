@@ -12,6 +12,7 @@
 
 pub mod embedded;
 pub mod error;
+pub mod migrations;
 pub mod pool;
 pub mod step;
 

@@ -97,7 +97,8 @@ impl Database {
             if let Some(why) = contention(&error) {
                 metrics::database_retried(why);
             }
-            sleep(rand::rng().random_range(Duration::ZERO..pause_max)).await;
+            let pause = rand::rng().random_range(Duration::ZERO..pause_max);
+            sleep(pause).await;
             pause_max = (pause_max * 2).min(RETRY_MAX);
         }
     }

@@ -10,7 +10,7 @@ use super::problem::{Problem, ProblemKind};
 #[derive(Clone, Debug)]
 pub struct PathSegment(pub String);
 
-impl<S: Sync> FromRequestParts<S> for PathSegment {
+impl<S: Send + Sync> FromRequestParts<S> for PathSegment {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {

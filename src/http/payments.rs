@@ -2,8 +2,8 @@
 
 use axum::{
     body::Bytes,
-    extract::{OriginalUri, State},
-    http::{HeaderMap, StatusCode},
+    extract::State,
+    http::{HeaderMap, StatusCode, Uri},
     response::Response,
 };
 use chrono::{DateTime, Utc};
@@ -76,7 +76,7 @@ pub async fn create(
     State(app): State<App>,
     caller: Caller,
     RequestKey(key): RequestKey,
-    OriginalUri(uri): OriginalUri,
+    uri: Uri,
     context: Context,
     headers: HeaderMap,
     body: Bytes,

@@ -10,7 +10,7 @@ use super::problem::{Problem, ProblemKind, ProblemMember};
 #[derive(Clone, Debug, Default)]
 pub struct QueryMembers(BTreeMap<String, String>);
 
-impl<S: Sync> FromRequestParts<S> for QueryMembers {
+impl<S: Send + Sync> FromRequestParts<S> for QueryMembers {
     type Rejection = Problem;
 
     #[expect(clippy::disallowed_types, reason = "decodes only; refusals are answered by us")]

@@ -1,0 +1,128 @@
+//! A database of one test, and the two ways in which a test may touch it: a probe that reads, and
+//! `age`, which moves the time of a row.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use oncepay::ids::MerchantId;
+use sqlx::{ConnectOptions as _, PgConnection, PgPool, postgres::PgConnectOptions};
+
+use super::postgres::{Server, execute, server};
+
+/// A migrated database that nobody else uses; dropped with its test.
+#[derive(Debug)]
+pub struct TestDatabase {
+    server: &'static Server,
+    name: String,
+}
+
+impl TestDatabase {
+    pub async fn create() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let server = tokio::task::spawn_blocking(server).await.unwrap();
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("oncepay_test_{}_{number}", std::process::id());
+        let mut connection = server.options.connect().await.unwrap();
+        let template = &server.template;
+        execute(&mut connection, &format!("CREATE DATABASE {name} TEMPLATE {template}")).await;
+        Self { server, name }
+    }
+
+    /// One that no migration has seen.
+    pub async fn create_empty() -> Self {
+        let database = Self::create().await;
+        let name = &database.name;
+        let mut connection = database.server.options.connect().await.unwrap();
+        execute(&mut connection, &format!("DROP DATABASE {name}")).await;
+        execute(&mut connection, &format!("CREATE DATABASE {name}")).await;
+        database
+    }
+
+    pub fn options(&self) -> PgConnectOptions {
+        self.server.options.clone().database(&self.name)
+    }
+
+    pub fn url(&self) -> String {
+        self.options().to_url_lossy().to_string()
+    }
+
+    pub async fn connect(&self) -> PgConnection {
+        self.options().connect().await.unwrap()
+    }
+
+    /// A pool for whoever probes often.
+    pub async fn pool(&self) -> PgPool {
+        PgPool::connect_with(self.options()).await.unwrap()
+    }
+
+    /// One number that a query gives.
+    pub async fn count(&self, query: &str) -> i64 {
+        let mut connection = self.connect().await;
+        sqlx::query_scalar(sqlx::AssertSqlSafe(query)).fetch_one(&mut connection).await.unwrap()
+    }
+
+    /// One text that a query gives, or nothing where it gives no row.
+    pub async fn text(&self, query: &str) -> Option<String> {
+        let mut connection = self.connect().await;
+        sqlx::query_scalar(sqlx::AssertSqlSafe(query))
+            .fetch_optional(&mut connection)
+            .await
+            .unwrap()
+            .flatten()
+    }
+
+    /// Runs a statement: for arranging what only an operator or a fault could do.
+    pub async fn execute(&self, statement: &str) {
+        execute(&mut self.connect().await, statement).await;
+    }
+
+    /// The one write of tests into records: everything about the key happened `by` earlier.
+    pub async fn age(&self, key: &str, by: TimeDelta) {
+        let mut connection = self.connect().await;
+        let aged = sqlx::query(
+            "UPDATE idempotency_keys
+             SET created_at = created_at - $2,
+                 first_sent_at = first_sent_at - $2,
+                 lease_expires_at = lease_expires_at - $2,
+                 unknown_since = unknown_since - $2,
+                 completed_at = completed_at - $2,
+                 expires_at = expires_at - $2
+             WHERE key = $1",
+        )
+        .bind(key)
+        .bind(by)
+        .execute(&mut connection)
+        .await
+        .unwrap();
+        assert!(aged.rows_affected() > 0, "there must be a record to age");
+    }
+
+    /// A merchant with an API key; gives the secret.
+    pub async fn merchant(&self, name: &str) -> (MerchantId, String) {
+        let mut connection = self.connect().await;
+        let now: DateTime<Utc> =
+            sqlx::query_scalar("SELECT now()").fetch_one(&mut connection).await.unwrap();
+        let name = oncepay::merchants::Name::parse(name).unwrap();
+        let merchant =
+            oncepay::merchants::create_merchant(&mut connection, name, now).await.unwrap();
+        let (_key, secret) =
+            oncepay::merchants::create_api_key(&mut connection, merchant.id, None, now)
+                .await
+                .unwrap();
+        (merchant.id, secret.expose().to_owned())
+    }
+}
+
+impl Drop for TestDatabase {
+    fn drop(&mut self) {
+        let options = self.server.options.clone();
+        let statement = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
+        // On the runtime that outlives the test; nobody waits for it.
+        self.server.runtime.spawn(async move {
+            if let Ok(mut connection) = options.connect().await {
+                let dropped = sqlx::raw_sql(sqlx::AssertSqlSafe(statement));
+                drop(dropped.execute(&mut connection).await);
+            }
+        });
+    }
+}

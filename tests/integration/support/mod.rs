@@ -1,0 +1,9 @@
+//! What tests stand on: a PostgreSQL server per run, a database per test, services in this process
+//! or as processes of their own, a client, a scripted gateway, and a probe that only reads.
+
+pub mod app;
+pub mod client;
+pub mod database;
+pub mod gateway;
+pub mod postgres;
+pub mod process;
