@@ -1,0 +1,176 @@
+//! A service as a process of its own: one that can be killed, stopped and asked to end.
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _},
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{Arc, Mutex, PoisonError, mpsc},
+    time::{Duration, Instant},
+};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+
+use super::database::TestDatabase;
+
+/// A process starts in well under a second; a loaded machine may take longer.
+const START_PATIENCE: Duration = Duration::from_secs(30);
+
+/// A running `oncepay serve`; killed with its test.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    base: String,
+    metrics_base: String,
+    log: Arc<Mutex<String>>,
+}
+
+/// A process that is about to start.
+#[derive(Debug)]
+pub struct ProcessBuilder {
+    command: Command,
+}
+
+impl Process {
+    /// `oncepay serve` on a database, with its sandbox in `folder`.
+    pub fn builder(database: &TestDatabase, folder: &Path) -> ProcessBuilder {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_oncepay"));
+        command
+            .arg("serve")
+            .env_clear()
+            .current_dir(folder)
+            .env("DATABASE_URL", database.url())
+            .env("SANDBOX_DIR", folder)
+            .env("HTTP_ADDR", "127.0.0.1:0")
+            .env("METRICS_ADDR", "127.0.0.1:0")
+            .env("LOG_FORMAT", "json")
+            .env("ALLOW_SHORT_TTL", "true");
+        ProcessBuilder { command }
+    }
+
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Everything that it has logged so far.
+    pub fn log(&self) -> String {
+        lock(&self.log).clone()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), signal).unwrap();
+    }
+
+    /// `kill -9`, and waits until it is gone.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Waits until it has ended by itself.
+    pub fn wait(&mut self, limit: Duration) -> ExitStatus {
+        let deadline = Instant::now() + limit;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "the process must end within {limit:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// The metrics as Prometheus reads them.
+    pub async fn metrics(&self) -> String {
+        reqwest::get(format!("{}/metrics", self.metrics_base)).await.unwrap().text().await.unwrap()
+    }
+
+    /// The value of one series, written as in the exposition: `name{label="value"}`.
+    pub async fn metric(&self, series: &str) -> f64 {
+        let text = self.metrics().await;
+        let line = text.lines().find(|line| {
+            line.strip_prefix(series).is_some_and(|rest| rest.starts_with(' '))
+        });
+        let line = line.unwrap_or_else(|| panic!("{series} is not among\n{text}"));
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    }
+}
+
+impl ProcessBuilder {
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Starts it and waits until it listens.
+    pub fn start(mut self) -> Process {
+        let mut child = self
+            .command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let log = Arc::new(Mutex::new(String::new()));
+        let addresses = follow(&mut child, Arc::clone(&log));
+        let found = addresses.recv_timeout(START_PATIENCE);
+        let Ok((base, metrics_base)) = found else {
+            drop(child.kill());
+            panic!("the service must start:\n{}", lock(&log));
+        };
+        Process { child, base, metrics_base, log }
+    }
+
+    /// Starts it where it must refuse to; gives the exit status and what it said.
+    pub fn fail(mut self) -> (ExitStatus, String) {
+        let mut child =
+            self.command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        (child.wait().unwrap(), said)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// Keeps the log, and finds the line that says where it listens.
+fn follow(child: &mut Child, log: Arc<Mutex<String>>) -> mpsc::Receiver<(String, String)> {
+    let (sender, receiver) = mpsc::channel();
+    let stderr = BufReader::new(child.stderr.take().unwrap());
+    std::thread::spawn(move || {
+        for line in stderr.lines().map_while(Result::ok) {
+            if let Some(addresses) = listening(&line) {
+                drop(sender.send(addresses));
+            }
+            let mut log = lock(&log);
+            log.push_str(&line);
+            log.push('\n');
+        }
+    });
+    receiver
+}
+
+fn listening(line: &str) -> Option<(String, String)> {
+    let event: serde_json::Value = serde_json::from_str(line).ok()?;
+    let fields = event.get("fields").unwrap_or(&event);
+    if fields.get("message")?.as_str()? != "listening" {
+        return None;
+    }
+    let base = |name: &str| Some(format!("http://{}", fields.get(name)?.as_str()?));
+    Some((base("addr")?, base("metrics_addr")?))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
