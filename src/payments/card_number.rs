@@ -186,19 +186,20 @@ mod tests {
 
     #[test]
     fn other_long_numbers_are_no_card_numbers() {
+        // All but the last four have a correct check digit, so that the reason given decides.
         for (number, reason) in [
             ("1796072999123", "a millisecond timestamp"),
-            ("1796072999123000", "a microsecond timestamp"),
+            ("1796072999123008", "a microsecond timestamp"),
             (
                 "1234567890123452",
                 "a correct check digit without an issuer",
             ),
             ("0000000000000000", "zeros"),
-            ("41111111111111", "Visa has no 14 digits"),
-            ("55555555555544", "Mastercard has no 14 digits"),
+            ("41111111111114", "Visa has no 14 digits"),
+            ("55555555555546", "Mastercard has no 14 digits"),
             ("2220990000000002", "just below the 2-series"),
             ("2721000000000004", "just above the 2-series"),
-            ("40000000000000000006", "20 digits"),
+            ("40000000000000000002", "20 digits"),
             ("order 4111111111111111", "a number inside a text"),
             ("4111.1111.1111.1111", "dots are no separators"),
             ("018f2d3c-4b5a-7000-8000-000000000000", "a UUID"),

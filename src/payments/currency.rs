@@ -47,8 +47,8 @@ impl fmt::Debug for Currency {
 }
 
 fn is_payable(iso: iso_currency::Currency) -> bool {
-    // Deviates from the crate, which has VES superseded by VED: ISO 4217 lists both as active
-    // (amendment 170 added VED beside VES), and VES is the one in circulation.
+    // Deviates from the crate, which has VES superseded by VED: ISO 4217 lists both as active, and
+    // VES is the code that banks and card networks use.
     let withdrawn = iso.is_superseded().is_some() && iso != iso_currency::Currency::VES;
     !withdrawn && !iso.is_fund() && !iso.is_special()
 }
