@@ -1,1 +1,0 @@
-//! A private PostgreSQL server for `oncepay dev` and for tests.
