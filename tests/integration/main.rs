@@ -8,5 +8,6 @@
 )]
 
 mod connections;
+mod embedded;
 mod replay;
 mod support;

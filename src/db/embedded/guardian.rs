@@ -88,7 +88,7 @@ async fn guard(orders: &Orders) -> Result<(), EmbeddedError> {
     };
     // Not cut short where the parent goes meanwhile: both are bounded, and a half-made folder
     // would be made again.
-    
+    postmaster::clear_left_over(orders).await?;
     initdb::ensure(orders).await?;
     let mut postgres = postmaster::start(orders)?;
     // A parent that cannot be told has gone.

@@ -194,8 +194,9 @@ mod tests {
     fn a_process_number_is_believed_only_of_a_process_that_works_in_the_folder() {
         let folder = TempDir::new().unwrap();
         let data = fs::canonicalize(folder.path()).unwrap();
-        let mut here = StdCommand::new("sleep")
-            .arg("600")
+        // Ends with this test, also when that panics: its standard input ends then.
+        let mut here = StdCommand::new("cat")
+            .stdin(Stdio::piped())
             .current_dir(&data)
             .spawn()
             .unwrap();
