@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    clock::Clock, config::Settings, db::Database, gateways::Gateway, idempotency::lease::LeaseKeeper,
-    lifecycle::Tasks, payments::create::Presenter,
+    clock::Clock, config::Settings, db::Database, gateways::Gateway,
+    idempotency::lease::LeaseKeeper, lifecycle::Tasks, payments::create::Presenter,
 };
 
 /// The parts of one running service.

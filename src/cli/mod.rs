@@ -61,7 +61,9 @@ enum Command {
 pub fn main() -> ExitCode {
     let outcome = read_env_file().and_then(|()| match Cli::try_parse() {
         // It makes a runtime of its own, and has no settings.
-        Ok(Cli { command: Command::Guardian(arguments) }) => Ok(guardian::run(&arguments)),
+        Ok(Cli {
+            command: Command::Guardian(arguments),
+        }) => Ok(guardian::run(&arguments)),
         Ok(cli) => start(cli.command).map(|()| ExitCode::SUCCESS),
         // Help and version come this way too; clap knows which of them is a failure.
         Err(usage) => {

@@ -21,7 +21,10 @@ use crate::{
 
 /// Serves until SIGTERM or SIGINT, and then until what is under way has ended.
 pub async fn run(settings: Settings, migrate: bool) -> Result<(), CliError> {
-    let options = settings.database.connect_options().map_err(CliError::Database)?;
+    let options = settings
+        .database
+        .connect_options()
+        .map_err(CliError::Database)?;
     if migrate {
         migrations::apply(&options).await?;
     }
@@ -54,7 +57,10 @@ impl Service {
         clock: Arc<dyn Clock>,
         gateway: Arc<dyn Gateway>,
     ) -> Result<Self, CliError> {
-        let options = settings.database.connect_options().map_err(CliError::Database)?;
+        let options = settings
+            .database
+            .connect_options()
+            .map_err(CliError::Database)?;
         let app = App {
             database: Database::new(options, settings.database.max_connections),
             gateway,
@@ -69,7 +75,12 @@ impl Service {
         let metrics_listener = bind(app.settings.http.metrics_addr).await?;
         let metrics = metrics::install()
             .map_err(|error| CliError::step("metrics cannot be recorded", error))?;
-        Ok(Self { app, listener, metrics_listener, metrics })
+        Ok(Self {
+            app,
+            listener,
+            metrics_listener,
+            metrics,
+        })
     }
 
     /// Where it listens; of use where port 0 was asked for.
@@ -79,7 +90,12 @@ impl Service {
 
     /// Serves until `stop` resolves, then drains.
     pub async fn run_until(self, stop: impl Future<Output = ()> + Send) -> Result<(), CliError> {
-        let Self { app, listener, metrics_listener, metrics } = self;
+        let Self {
+            app,
+            listener,
+            metrics_listener,
+            metrics,
+        } = self;
         if let (Ok(addr), Ok(metrics_addr)) = (listener.local_addr(), metrics_listener.local_addr())
         {
             tracing::info!(%addr, %metrics_addr, "listening");
@@ -92,7 +108,13 @@ impl Service {
         let metrics_http = app.settings.http.clone();
         let metrics_tasks = until_drained.clone();
         until_drained.spawn(async move {
-            server::serve(metrics_listener, metrics_router, &metrics_http, &metrics_tasks).await
+            server::serve(
+                metrics_listener,
+                metrics_router,
+                &metrics_http,
+                &metrics_tasks,
+            )
+            .await
         });
 
         let http = app.settings.http.clone();
@@ -134,10 +156,15 @@ fn start_workers(app: &App, until_drained: &Tasks) {
         async move { app.leases.renew(&app.database).await }
     });
     let cleaning = app.clone();
-    worker::start(&app.tasks, "cleaner", app.settings.cleaner.interval, move || {
-        let app = cleaning.clone();
-        async move { cleaner::round(&app).await }
-    });
+    worker::start(
+        &app.tasks,
+        "cleaner",
+        app.settings.cleaner.interval,
+        move || {
+            let app = cleaning.clone();
+            async move { cleaner::round(&app).await }
+        },
+    );
     let measuring = app.clone();
     worker::start(&app.tasks, "gauges", cleaner::MEASURE_INTERVAL, move || {
         let app = measuring.clone();
@@ -153,7 +180,12 @@ fn gateway(settings: &Settings, clock: Arc<dyn Clock>) -> io::Result<Arc<dyn Gat
 }
 
 async fn require_current_schema(app: &App) -> Result<(), CliError> {
-    let mut connection = app.database.pool().acquire().await.map_err(CliError::Database)?;
+    let mut connection = app
+        .database
+        .pool()
+        .acquire()
+        .await
+        .map_err(CliError::Database)?;
     Ok(migrations::require_current(&mut connection).await?)
 }
 

@@ -69,9 +69,9 @@ pub(super) fn contention(error: &sqlx::Error) -> Option<Retried> {
 /// The SQLSTATE of an error that the server sent.
 fn sqlstate(error: &sqlx::Error) -> Option<&str> {
     match error {
-        sqlx::Error::Database(error) => {
-            error.try_downcast_ref::<PgDatabaseError>().map(PgDatabaseError::code)
-        }
+        sqlx::Error::Database(error) => error
+            .try_downcast_ref::<PgDatabaseError>()
+            .map(PgDatabaseError::code),
         _ => None,
     }
 }

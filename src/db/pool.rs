@@ -79,11 +79,7 @@ impl Database {
     }
 
     /// The same for a step whose answer is of no use after `limit`.
-    pub async fn run_until<S: Step>(
-        &self,
-        step: &S,
-        limit: Instant,
-    ) -> Result<S::Output, DbError> {
+    pub async fn run_until<S: Step>(&self, step: &S, limit: Instant) -> Result<S::Output, DbError> {
         let deadline = limit.min(Instant::now() + DEADLINE);
         let mut pause_max = RETRY_BASE;
         loop {
@@ -110,7 +106,10 @@ impl Database {
         deadline: Instant,
     ) -> Result<sqlx::Result<S::Output>, DbError> {
         let connection = self.pool.acquire().await.map_err(DbError::Unreachable)?;
-        let mut guarded = Guarded { connection, at_rest: false };
+        let mut guarded = Guarded {
+            connection,
+            at_rest: false,
+        };
         let answer = match timeout_at(deadline, step.run(&mut guarded.connection)).await {
             Ok(answer) => answer,
             Err(_elapsed) => return Err(DbError::Unanswered(None)),
@@ -144,7 +143,10 @@ impl Drop for Guarded {
 fn with_session_settings(options: PgConnectOptions) -> PgConnectOptions {
     options.application_name("oncepay").options([
         ("lock_timeout", LOCK_TIMEOUT),
-        ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION_TIMEOUT),
+        (
+            "idle_in_transaction_session_timeout",
+            IDLE_IN_TRANSACTION_TIMEOUT,
+        ),
         ("statement_timeout", "0"),
     ])
 }

@@ -14,9 +14,10 @@ pub fn json(status: StatusCode, document: &impl Serialize) -> Response {
     let body = serde_json::to_vec(document).unwrap_or_default();
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
     response
 }
 

@@ -20,7 +20,9 @@ impl FromRequestParts<App> for Caller {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let secret = bearer(parts).ok_or_else(unauthenticated)?;
         let authenticated = merchants::authenticate(&app.database, secret).await?;
-        Ok(Self { merchant_id: authenticated.merchant_id })
+        Ok(Self {
+            merchant_id: authenticated.merchant_id,
+        })
     }
 }
 
@@ -32,6 +34,7 @@ fn bearer(parts: &Parts) -> Option<&str> {
         return None;
     }
     let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("Bearer").then(|| token.trim_start_matches(' '))
+    scheme
+        .eq_ignore_ascii_case("Bearer")
+        .then(|| token.trim_start_matches(' '))
 }
-

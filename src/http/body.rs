@@ -97,10 +97,16 @@ pub fn read_document(headers: &HeaderMap, body: &[u8]) -> Result<Document, Probl
 /// small body could then be a large one.
 fn is_json(headers: &HeaderMap) -> bool {
     let mut types = headers.get_all(header::CONTENT_TYPE).iter();
-    let (Some(value), None) = (types.next(), types.next()) else { return false };
-    let Ok(value) = value.to_str() else { return false };
+    let (Some(value), None) = (types.next(), types.next()) else {
+        return false;
+    };
+    let Ok(value) = value.to_str() else {
+        return false;
+    };
     let mut parts = value.split(';').map(str::trim);
-    let json = parts.next().is_some_and(|media| media.eq_ignore_ascii_case("application/json"));
+    let json = parts
+        .next()
+        .is_some_and(|media| media.eq_ignore_ascii_case("application/json"));
     let utf8 = parts
         .filter_map(|parameter| parameter.split_once('='))
         .filter(|(name, _)| name.eq_ignore_ascii_case("charset"))

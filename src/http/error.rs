@@ -21,7 +21,10 @@ impl From<DbError> for Problem {
     /// For what only reads: nothing can have been executed.
     fn from(error: DbError) -> Self {
         tracing::error!(error = %error_chain(&error), "a read failed");
-        Self::new(ProblemKind::ServiceUnavailable, "The database cannot be reached at the moment.")
+        Self::new(
+            ProblemKind::ServiceUnavailable,
+            "The database cannot be reached at the moment.",
+        )
     }
 }
 
@@ -104,8 +107,11 @@ impl From<AuthError> for Problem {
 
 /// The same for a missing, an unknown and a revoked key: nothing is told about which exist.
 pub fn unauthenticated() -> Problem {
-    Problem::new(ProblemKind::Unauthenticated, "Send an API key as Authorization: Bearer sk_….")
-        .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+    Problem::new(
+        ProblemKind::Unauthenticated,
+        "Send an API key as Authorization: Bearer sk_….",
+    )
+    .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
 }
 
 impl From<Vec<FieldError>> for Problem {

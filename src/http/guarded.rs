@@ -54,7 +54,9 @@ pub async fn respond(
         Ok(response) => response,
         Err(problem) => {
             let mut response = problem.with_key(key.as_str()).into_response();
-            response.headers_mut().insert(REPLAYED, HeaderValue::from_static("false"));
+            response
+                .headers_mut()
+                .insert(REPLAYED, HeaderValue::from_static("false"));
             response
         }
     };
@@ -76,7 +78,9 @@ async fn answered(
     match answer {
         Answer::Executed(response) => {
             let mut response = answer::stored(response);
-            response.headers_mut().insert(REPLAYED, HeaderValue::from_static("false"));
+            response
+                .headers_mut()
+                .insert(REPLAYED, HeaderValue::from_static("false"));
             Ok(response)
         }
         Answer::Released => Err(Problem::new(
@@ -150,7 +154,10 @@ async fn unresolved(
     let mut response = answer::json(StatusCode::ACCEPTED, &PaymentView::from(payment));
     let headers = response.headers_mut();
     headers.insert(REPLAYED, HeaderValue::from_static("false"));
-    headers.insert(header::RETRY_AFTER, HeaderValue::from(UNRESOLVED_RETRY_AFTER));
+    headers.insert(
+        header::RETRY_AFTER,
+        HeaderValue::from(UNRESOLVED_RETRY_AFTER),
+    );
     if let Ok(value) = HeaderValue::try_from(location(payment_id)) {
         headers.insert(header::LOCATION, value);
     }

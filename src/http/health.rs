@@ -38,6 +38,10 @@ pub async fn readyz(State(app): State<App>) -> Response {
             Err(_unreachable) => "database-unreachable",
         }
     };
-    let code = if status == "ok" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let code = if status == "ok" {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
     answer::json(code, &HealthView { status })
 }

@@ -68,12 +68,21 @@ pub async fn get(
     PathSegment(segment): PathSegment,
 ) -> Result<Response, Problem> {
     let key = IdempotencyKey::from_path_segment(segment.as_bytes())?;
-    let seen = app.database.run(&Read(&[(caller.merchant_id, key.clone())])).await?;
+    let seen = app
+        .database
+        .run(&Read(&[(caller.merchant_id, key.clone())]))
+        .await?;
     let view = match seen.into_iter().next() {
         Some(Sighting::Present(record)) => known(&key, *record),
-        Some(Sighting::Deleted { resource_id, operation }) => {
+        Some(Sighting::Deleted {
+            resource_id,
+            operation,
+        }) => {
             let resource_id = Some(PaymentId::from_uuid(resource_id).to_string());
-            KeyView { resource_id, ..bare(&key, "expired", operation) }
+            KeyView {
+                resource_id,
+                ..bare(&key, "expired", operation)
+            }
         }
         Some(Sighting::Absent) | None => {
             let detail = "This merchant never used this key, or it was released and has expired.";

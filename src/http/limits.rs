@@ -21,15 +21,23 @@ pub async fn limit_body(State(app): State<App>, request: Request, next: Next) ->
     let http = &app.settings.http;
     let (parts, body) = request.into_parts();
     match read(body, http.body_limit_bytes, http.body_read_timeout).await {
-        Ok(bytes) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
+        Ok(bytes) => {
+            next.run(Request::from_parts(parts, Body::from(bytes)))
+                .await
+        }
         Err(problem) => problem.into_response(),
     }
 }
 
 async fn read(body: Body, limit: usize, time: Duration) -> Result<Bytes, Problem> {
-    let collected = timeout(time, Limited::new(body, limit).collect()).await.map_err(|_elapsed| {
-        Problem::new(ProblemKind::RequestTimeout, "The body did not arrive in time.")
-    })?;
+    let collected = timeout(time, Limited::new(body, limit).collect())
+        .await
+        .map_err(|_elapsed| {
+            Problem::new(
+                ProblemKind::RequestTimeout,
+                "The body did not arrive in time.",
+            )
+        })?;
     match collected {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(Problem::new(
@@ -37,8 +45,9 @@ async fn read(body: Body, limit: usize, time: Duration) -> Result<Bytes, Problem
             format!("The body is larger than {limit} bytes."),
         )),
         // The client has gone or broke the framing; whoever still listens learns that much.
-        Err(_broken) => {
-            Err(Problem::new(ProblemKind::JsonMalformed, "The body did not arrive whole."))
-        }
+        Err(_broken) => Err(Problem::new(
+            ProblemKind::JsonMalformed,
+            "The body did not arrive whole.",
+        )),
     }
 }

@@ -111,7 +111,10 @@ pub struct ProblemTypeView {
     )
 )]
 pub async fn problem_type(PathSegment(code): PathSegment) -> Response {
-    let entry = ProblemKind::ALL.iter().map(|kind| kind.entry()).find(|entry| entry.code == code);
+    let entry = ProblemKind::ALL
+        .iter()
+        .map(|kind| kind.entry())
+        .find(|entry| entry.code == code);
     let Some(entry) = entry else {
         return Problem::new(ProblemKind::NotFound, "There is no such problem.").into_response();
     };

@@ -40,13 +40,20 @@ pub async fn outermost(State(app): State<App>, mut request: Request, next: Next)
         .map(|path| known_route(path.as_str()).to_owned());
     let method = request.method().clone();
     let span = tracing::info_span!("request", %request_id, %method, route = route.as_deref());
-    request.extensions_mut().insert(RequestContext { request_id });
+    request
+        .extensions_mut()
+        .insert(RequestContext { request_id });
 
     let response = next.run(request).instrument(span.clone()).await;
     let response = finished(response, request_id);
 
     let status = response.status();
-    metrics::http_request(route.as_deref(), method.as_str(), status.as_u16(), started.elapsed());
+    metrics::http_request(
+        route.as_deref(),
+        method.as_str(),
+        status.as_u16(),
+        started.elapsed(),
+    );
     span.in_scope(|| {
         let duration_ms = started.elapsed().as_millis();
         if status.is_server_error() {
@@ -63,12 +70,17 @@ pub async fn outermost(State(app): State<App>, mut request: Request, next: Next)
 /// nobody can trust. The task is tracked, so shutdown waits for it.
 pub async fn detached(State(app): State<App>, request: Request, next: Next) -> Response {
     let work = app.tasks.spawn(next.run(request).in_current_span());
-    work.await.unwrap_or_else(|_panic| internal_error().into_response())
+    work.await
+        .unwrap_or_else(|_panic| internal_error().into_response())
 }
 
 /// Paths of assets are not known beforehand: one label for all of them.
 fn known_route(route: &str) -> &str {
-    if route.starts_with("/docs") { "/docs" } else { route }
+    if route.starts_with("/docs") {
+        "/docs"
+    } else {
+        route
+    }
 }
 
 /// Writes the body of a problem, and the headers that every answer has.
@@ -93,7 +105,10 @@ fn finished(mut response: Response, request_id: RequestId) -> Response {
     headers
         .entry(header::CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-store"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
     response
 }
 

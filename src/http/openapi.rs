@@ -30,7 +30,10 @@ struct ApiKeySecurity;
 impl Modify for ApiKeySecurity {
     fn modify(&self, document: &mut Document) {
         let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
-        document.components.get_or_insert_default().add_security_scheme("api_key", scheme);
+        document
+            .components
+            .get_or_insert_default()
+            .add_security_scheme("api_key", scheme);
     }
 }
 

@@ -28,7 +28,9 @@ pub fn read_cursor(text: &str) -> Option<PaymentId> {
 
 /// Reads a page size.
 pub fn read_limit(text: &str) -> Option<i64> {
-    text.parse().ok().filter(|limit| (1..=LIMIT_MAX).contains(limit))
+    text.parse()
+        .ok()
+        .filter(|limit| (1..=LIMIT_MAX).contains(limit))
 }
 
 #[cfg(test)]
@@ -40,7 +42,13 @@ mod tests {
         let id = PaymentId::generate(chrono::DateTime::UNIX_EPOCH);
 
         assert_eq!(read_cursor(&cursor(id)), Some(id));
-        for text in ["", "AA", "not base64!", &id.to_string(), &cursor(id).replace('A', "B")] {
+        for text in [
+            "",
+            "AA",
+            "not base64!",
+            &id.to_string(),
+            &cursor(id).replace('A', "B"),
+        ] {
             assert_ne!(read_cursor(text), Some(id), "{text}");
         }
     }

@@ -160,9 +160,17 @@ pub async fn list(
     let shown = usize::try_from(limit).unwrap_or(usize::MAX);
     let has_more = payments.len() > shown;
     payments.truncate(shown);
-    let next_cursor = payments.last().filter(|_| has_more).map(|last| cursor(last.id));
+    let next_cursor = payments
+        .last()
+        .filter(|_| has_more)
+        .map(|last| cursor(last.id));
     let data = payments.iter().map(PaymentView::from).collect();
-    let view = PaymentListView { object: "list", data, has_more, next_cursor };
+    let view = PaymentListView {
+        object: "list",
+        data,
+        has_more,
+        next_cursor,
+    };
     Ok(answer::json(StatusCode::OK, &view))
 }
 
@@ -171,7 +179,9 @@ fn read_page(merchant_id: MerchantId, mut query: QueryMembers) -> Result<Page, P
     let page = Page {
         merchant_id,
         before: query.take("cursor", "the next_cursor of a page", read_cursor)?,
-        limit: query.take("limit", "from 1 to 100", read_limit)?.unwrap_or(LIMIT_DEFAULT),
+        limit: query
+            .take("limit", "from 1 to 100", read_limit)?
+            .unwrap_or(LIMIT_DEFAULT),
         status: query.take("status", "a status of payments", |text| text.parse().ok())?,
         reference: query.take("reference", "a reference", |text| Some(text.to_owned()))?,
         idempotency_key: query.take("idempotency_key", "an idempotency key", read_key)?,
@@ -194,5 +204,8 @@ fn read_instant(text: &str) -> Option<DateTime<Utc>> {
 }
 
 fn not_found() -> Problem {
-    Problem::new(ProblemKind::PaymentNotFound, "This merchant has no payment with this id.")
+    Problem::new(
+        ProblemKind::PaymentNotFound,
+        "This merchant has no payment with this id.",
+    )
 }

@@ -49,7 +49,15 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_ignored() {
-        for value in ["", "wait", "wait=", "wait=-1", "wait=1.5", "wait=soon", "waiting=3"] {
+        for value in [
+            "",
+            "wait",
+            "wait=",
+            "wait=-1",
+            "wait=1.5",
+            "wait=soon",
+            "waiting=3",
+        ] {
             assert_eq!(wait_of(value), None, "{value}");
         }
     }

@@ -238,9 +238,16 @@ mod tests {
 
     #[test]
     fn codes_are_unique_and_kebab_case() {
-        let mut codes: Vec<&str> = ProblemKind::ALL.iter().map(|kind| kind.entry().code).collect();
+        let mut codes: Vec<&str> = ProblemKind::ALL
+            .iter()
+            .map(|kind| kind.entry().code)
+            .collect();
         for code in &codes {
-            assert!(code.bytes().all(|byte| byte == b'-' || byte.is_ascii_lowercase()), "{code}");
+            assert!(
+                code.bytes()
+                    .all(|byte| byte == b'-' || byte.is_ascii_lowercase()),
+                "{code}"
+            );
         }
         codes.sort_unstable();
         codes.dedup();

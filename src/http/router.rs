@@ -61,7 +61,10 @@ pub fn metrics_router(handle: PrometheusHandle) -> Router {
     Router::new().route(
         "/metrics",
         routing::get(move || async move {
-            ([("content-type", "text/plain; version=0.0.4; charset=utf-8")], handle.render())
+            (
+                [("content-type", "text/plain; version=0.0.4; charset=utf-8")],
+                handle.render(),
+            )
         }),
     )
 }
@@ -74,7 +77,9 @@ async fn say_ignored(request: Request, next: axum::middleware::Next) -> Response
     let ignored = !guarded && request.headers().contains_key(IDEMPOTENCY_KEY);
     let mut response = next.run(request).await;
     if ignored {
-        response.headers_mut().insert(IDEMPOTENCY_STATUS, HeaderValue::from_static("ignored"));
+        response
+            .headers_mut()
+            .insert(IDEMPOTENCY_STATUS, HeaderValue::from_static("ignored"));
     }
     response
 }
@@ -84,6 +89,9 @@ async fn not_found() -> Response {
 }
 
 async fn method_not_allowed() -> Response {
-    Problem::new(ProblemKind::MethodNotAllowed, "This path does not know this method.")
-        .into_response()
+    Problem::new(
+        ProblemKind::MethodNotAllowed,
+        "This path does not know this method.",
+    )
+    .into_response()
 }

@@ -80,15 +80,24 @@ pub async fn take_over(
         lease_ttl: app.leases.ttl(),
     };
     let sent = Instant::now();
-    let taken = app.database.run(&TakeOver(&[abandoned])).await.map_err(unknown)?;
-    let Some(taken) = taken.into_iter().next() else { return Ok(None) };
+    let taken = app
+        .database
+        .run(&TakeOver(&[abandoned]))
+        .await
+        .map_err(unknown)?;
+    let Some(taken) = taken.into_iter().next() else {
+        return Ok(None);
+    };
     metrics::taken_over();
     if record.state == (RecordState::Left { unknown: false }) {
         metrics::lease_expired();
     }
     let lease = app.leases.hold(taken.acquired, sent);
     let payment_id = PaymentId::from_uuid(record.resource_id);
-    let found = app.database.run(&Find(&[(attempt.merchant_id, payment_id)])).await;
+    let found = app
+        .database
+        .run(&Find(&[(attempt.merchant_id, payment_id)]))
+        .await;
     let Some(payment) = found.map_err(unknown)?.into_iter().next() else {
         tracing::error!(payment_id = %payment_id, "a record in processing has no payment");
         return Err(RunError::OutcomeUnknown(None));
@@ -96,7 +105,9 @@ pub async fn take_over(
     Ok(Some(Won {
         lease,
         payment,
-        standing: Standing::Successor { since_first_sent: taken.since_first_sent },
+        standing: Standing::Successor {
+            since_first_sent: taken.since_first_sent,
+        },
         request_id: record.request_id.clone(),
     }))
 }
@@ -104,7 +115,11 @@ pub async fn take_over(
 /// Reads the record and decides what may be done about it.
 pub async fn see(app: &App, attempt: &Attempt) -> Result<Decision, RunError> {
     let sought = [(attempt.merchant_id, attempt.key.clone())];
-    let sightings = app.database.run(&Read(&sought)).await.map_err(not_executed)?;
+    let sightings = app
+        .database
+        .run(&Read(&sought))
+        .await
+        .map_err(not_executed)?;
     let sighting = sightings.into_iter().next().unwrap_or(Sighting::Absent);
     let asked = Asked {
         operation: attempt.operation,
@@ -132,7 +147,12 @@ where
     };
     let [NewPayment { record, .. }] = new;
     let sought = [(record.merchant_id, record.key.clone())];
-    match app.database.run(&Read(&sought)).await.map(|seen| seen.into_iter().next()) {
+    match app
+        .database
+        .run(&Read(&sought))
+        .await
+        .map(|seen| seen.into_iter().next())
+    {
         Ok(Some(Sighting::Present(seen))) if seen.owner == record.owner => Ok(Some(Acquired {
             merchant_id: record.merchant_id,
             key: record.key.clone(),
@@ -171,7 +191,12 @@ fn new_payment(app: &App, attempt: &Attempt, resource_id: Uuid) -> NewPayment {
         request: attempt.document.to_json(),
         resource_id,
         gateway: app.gateway.name(),
-        gateway_key: gateway_key(attempt.merchant_id, &attempt.key, attempt.operation, Call::Authorize),
+        gateway_key: gateway_key(
+            attempt.merchant_id,
+            &attempt.key,
+            attempt.operation,
+            Call::Authorize,
+        ),
         owner: Uuid::new_v4(),
         request_id: attempt.request_id.clone(),
         lease_ttl: app.leases.ttl(),

@@ -56,9 +56,13 @@ pub async fn run_until_empty(
 
 /// A round of the background task.
 pub async fn round(app: &App) -> Result<Report, DbError> {
-    let done =
-        run_until_empty(&app.database, &*app.clock, app.settings.cleaner.batch_size, &app.tasks)
-            .await;
+    let done = run_until_empty(
+        &app.database,
+        &*app.clock,
+        app.settings.cleaner.batch_size,
+        &app.tasks,
+    )
+    .await;
     if done.is_err() {
         metrics::cleaner_failed();
     }

@@ -38,27 +38,50 @@ pub enum Decision {
 pub enum Known {
     Replay(Replay),
     /// Somebody works on it.
-    InProgress { age: Duration },
+    InProgress {
+        age: Duration,
+    },
     /// It is not known what the gateway did.
-    Unresolved { resource_id: Uuid },
+    Unresolved {
+        resource_id: Uuid,
+    },
     /// The key belongs to another request.
-    Mismatch { operation: String, members: Vec<String> },
+    Mismatch {
+        operation: String,
+        members: Vec<String>,
+    },
     /// The key was used, and its answer is no longer kept.
-    Expired { resource_id: Uuid, operation: String },
+    Expired {
+        resource_id: Uuid,
+        operation: String,
+    },
 }
 
 /// Decides what `asked` may do about what was seen of its key.
 pub fn decide(sighting: Sighting, asked: Asked<'_>) -> Decision {
     let record = match sighting {
         Sighting::Absent => return Decision::Claim,
-        Sighting::Deleted { resource_id, operation } => {
-            return Decision::Answer(Known::Expired { resource_id, operation });
+        Sighting::Deleted {
+            resource_id,
+            operation,
+        } => {
+            return Decision::Answer(Known::Expired {
+                resource_id,
+                operation,
+            });
         }
         Sighting::Present(record) => record,
     };
     if record.state == RecordState::Expired {
-        let Record { resource_id, operation, .. } = *record;
-        return Decision::Answer(Known::Expired { resource_id, operation });
+        let Record {
+            resource_id,
+            operation,
+            ..
+        } = *record;
+        return Decision::Answer(Known::Expired {
+            resource_id,
+            operation,
+        });
     }
     if !same_request(&record, asked) {
         return Decision::Answer(mismatch(*record, asked));
@@ -77,9 +100,10 @@ pub fn decide(sighting: Sighting, asked: Asked<'_>) -> Decision {
         RecordState::Held { unknown: false } => {
             Decision::Answer(Known::InProgress { age: record.age })
         }
-        RecordState::Expired => {
-            Decision::Answer(Known::Expired { resource_id, operation: record.operation })
-        }
+        RecordState::Expired => Decision::Answer(Known::Expired {
+            resource_id,
+            operation: record.operation,
+        }),
     }
 }
 
@@ -96,5 +120,8 @@ fn mismatch(record: Record, asked: Asked<'_>) -> Known {
     } else {
         Vec::new()
     };
-    Known::Mismatch { operation: record.operation, members }
+    Known::Mismatch {
+        operation: record.operation,
+        members,
+    }
 }

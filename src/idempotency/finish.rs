@@ -39,7 +39,9 @@ const WRITE_PAUSE: Duration = Duration::from_millis(200);
 /// so somebody else must look, and need not wait for the lease to run out.
 pub async fn finish(app: &App, won: Won) -> Result<Answer, RunError> {
     let held = won.lease.acquired().clone();
-    let ended = AssertUnwindSafe(perform_and_end(app, won)).catch_unwind().await;
+    let ended = AssertUnwindSafe(perform_and_end(app, won))
+        .catch_unwind()
+        .await;
     let answer = ended.unwrap_or(Err(RunError::Panicked));
     if answer.is_err()
         && let Err(error) = app.database.run(&LetGo(&[held])).await
@@ -50,7 +52,12 @@ pub async fn finish(app: &App, won: Won) -> Result<Answer, RunError> {
 }
 
 async fn perform_and_end(app: &App, won: Won) -> Result<Answer, RunError> {
-    let Won { lease, payment, standing, request_id } = won;
+    let Won {
+        lease,
+        payment,
+        standing,
+        request_id,
+    } = won;
     let performed = match standing {
         Standing::First => first(app, &lease, &payment).await,
         Standing::Successor { since_first_sent } => {
@@ -109,7 +116,10 @@ async fn rest(
             Written::Nothing => return stored(app, lease).await,
         }
     } else {
-        let parked = Park { held: &[lease.acquired().clone()], rests: &[rest] };
+        let parked = Park {
+            held: &[lease.acquired().clone()],
+            rests: &[rest],
+        };
         let deadline = lease.trusted_until().unwrap_or_else(Instant::now);
         // A record that could not be parked keeps its lease until that runs out; what is known
         // about the money is the same.
@@ -117,14 +127,19 @@ async fn rest(
             tracing::warn!(error = %error, "a record could not be parked");
         }
     }
-    Ok(Answer::Known(Known::Unresolved { resource_id: payment.id.uuid() }))
+    Ok(Answer::Known(Known::Unresolved {
+        resource_id: payment.id.uuid(),
+    }))
 }
 
 /// Gives the key back. Only reached by a holder whose standing is `First` and whose every send
 /// ended `NotExecuted`.
 async fn release(app: &App, lease: &Lease, payment: &Payment) -> Result<Answer, RunError> {
     let held = [lease.acquired().clone()];
-    let release = Release { held: &held, ttl: app.settings.idempotency.ttl_failed };
+    let release = Release {
+        held: &held,
+        ttl: app.settings.idempotency.ttl_failed,
+    };
     let deadline = lease.trusted_until().unwrap_or_else(Instant::now);
     match app.database.run_until(&release, deadline).await {
         Ok(owners) if owners.is_empty() => stored(app, lease).await,
@@ -162,7 +177,9 @@ async fn write(app: &App, lease: &Lease, settlement: &Settlement) -> Result<Writ
             }
         }
     }
-    last.map_or(Ok(Written::Nothing), |error| Err(RunError::OutcomeUnknown(Some(error))))
+    last.map_or(Ok(Written::Nothing), |error| {
+        Err(RunError::OutcomeUnknown(Some(error)))
+    })
 }
 
 /// What the record says, for a holder whose own word no longer counts.
@@ -192,15 +209,17 @@ fn answer_of(record: Record, owner: uuid::Uuid) -> Answer {
         RecordState::Released
         | RecordState::Expired
         | RecordState::Held { .. }
-        | RecordState::Left { .. } => {
-            Answer::Known(Known::Unresolved { resource_id: record.resource_id })
-        }
+        | RecordState::Left { .. } => Answer::Known(Known::Unresolved {
+            resource_id: record.resource_id,
+        }),
     }
 }
 
 /// 2 s after the first try, doubled with each further one, at most an hour.
 fn rest_after(attempts: i32) -> Duration {
-    let doublings = u32::try_from(attempts.saturating_sub(1)).unwrap_or(0).min(16);
+    let doublings = u32::try_from(attempts.saturating_sub(1))
+        .unwrap_or(0)
+        .min(16);
     (REST_MIN * 2_u32.pow(doublings)).min(REST_MAX)
 }
 
@@ -210,8 +229,9 @@ mod tests {
 
     #[test]
     fn rests_double_up_to_an_hour() {
-        let seconds: Vec<u64> =
-            [1, 2, 3, 11, 12, 13, i32::MAX].map(|n| rest_after(n).as_secs()).to_vec();
+        let seconds: Vec<u64> = [1, 2, 3, 11, 12, 13, i32::MAX]
+            .map(|n| rest_after(n).as_secs())
+            .to_vec();
 
         assert_eq!(seconds, [2, 4, 8, 2048, 3600, 3600, 3600]);
     }

@@ -53,7 +53,10 @@ pub struct Lease {
 
 impl LeaseKeeper {
     pub fn new(ttl: Duration) -> Self {
-        Self { held: Arc::default(), ttl }
+        Self {
+            held: Arc::default(),
+            ttl,
+        }
     }
 
     pub const fn ttl(&self) -> Duration {
@@ -67,20 +70,34 @@ impl LeaseKeeper {
 
     /// Takes care of what was acquired by a statement that was sent at `sent`.
     pub fn hold(&self, acquired: Acquired, sent: Instant) -> Lease {
-        let held = Held { acquired: acquired.clone(), trusted_until: self.trust(sent) };
+        let held = Held {
+            acquired: acquired.clone(),
+            trusted_until: self.trust(sent),
+        };
         self.lock().insert(acquired.owner, held);
-        Lease { keeper: self.clone(), acquired }
+        Lease {
+            keeper: self.clone(),
+            acquired,
+        }
     }
 
     /// Renews all leases held, once.
     pub async fn renew(&self, database: &Database) -> Result<(), DbError> {
-        let held: Vec<Acquired> =
-            self.lock().values().map(|held| held.acquired.clone()).collect();
+        let held: Vec<Acquired> = self
+            .lock()
+            .values()
+            .map(|held| held.acquired.clone())
+            .collect();
         if held.is_empty() {
             return Ok(());
         }
         let sent = Instant::now();
-        let renewed = database.run(&Renew { held: &held, lease_ttl: self.ttl }).await?;
+        let renewed = database
+            .run(&Renew {
+                held: &held,
+                lease_ttl: self.ttl,
+            })
+            .await?;
         let mut list = self.lock();
         for owner in renewed {
             if let Some(held) = list.get_mut(&owner) {
@@ -92,7 +109,10 @@ impl LeaseKeeper {
 
     /// What is held now, for letting go at shutdown.
     pub fn held(&self) -> Vec<Acquired> {
-        self.lock().values().map(|held| held.acquired.clone()).collect()
+        self.lock()
+            .values()
+            .map(|held| held.acquired.clone())
+            .collect()
     }
 
     fn trust(&self, sent: Instant) -> Instant {
@@ -122,7 +142,10 @@ impl Lease {
 
     /// Until when a database step of the holder may wait for its answer.
     pub fn trusted_until(&self) -> Option<Instant> {
-        self.keeper.lock().get(&self.acquired.owner).map(|held| held.trusted_until)
+        self.keeper
+            .lock()
+            .get(&self.acquired.owner)
+            .map(|held| held.trusted_until)
     }
 }
 

@@ -89,7 +89,11 @@ pub async fn successor(
 }
 
 fn if_trusted(lease: &Lease, outcome: Outcome) -> Performed {
-    if lease.trusted() { Performed::Outcome(outcome) } else { Performed::LeaseLost }
+    if lease.trusted() {
+        Performed::Outcome(outcome)
+    } else {
+        Performed::LeaseLost
+    }
 }
 
 /// A call that may have an effect. When its time is over nobody knows what it did.
@@ -100,7 +104,11 @@ pub async fn timed(app: &App, call: Call, answer: impl Future<Output = Outcome>)
         .unwrap_or(Outcome::Unknown(Unknown::Timeout));
     metrics::gateway_called(call, GatewayOutcome::from(&outcome), started.elapsed());
     if let Outcome::Unknown(reason) = &outcome {
-        tracing::warn!(call = call.as_str(), reason = reason.as_str(), "gateway outcome unknown");
+        tracing::warn!(
+            call = call.as_str(),
+            reason = reason.as_str(),
+            "gateway outcome unknown"
+        );
     }
     outcome
 }

@@ -43,7 +43,10 @@ pub enum Sighting {
     /// The key was never used.
     Absent,
     /// The key was used, and its record has been deleted since.
-    Deleted { resource_id: Uuid, operation: String },
+    Deleted {
+        resource_id: Uuid,
+        operation: String,
+    },
     Present(Box<Record>),
 }
 

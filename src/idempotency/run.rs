@@ -16,7 +16,11 @@ use super::{
     store::Read,
 };
 use crate::{
-    app::App, db::DbError, ids::MerchantId, payments::command::CreatePayment, telemetry::metrics::{self, KeyUse},
+    app::App,
+    db::DbError,
+    ids::MerchantId,
+    payments::command::CreatePayment,
+    telemetry::metrics::{self, KeyUse},
 };
 
 /// How often a claim is tried for a key that comes and goes between two statements.
@@ -71,7 +75,9 @@ pub enum RunError {
 pub async fn run(app: &App, attempt: Attempt) -> Result<Answer, RunError> {
     let (merchant_id, key) = (attempt.merchant_id, attempt.key.clone());
     let task = app.clone();
-    let work = app.tasks.spawn(async move { execute(&task, &attempt).await });
+    let work = app
+        .tasks
+        .spawn(async move { execute(&task, &attempt).await });
     let answer = match timeout(app.settings.http.request_timeout, work).await {
         Ok(Ok(answer)) => answer?,
         Ok(Err(_panicked)) => return Err(RunError::Panicked),
@@ -89,9 +95,9 @@ async fn still_working(
 ) -> Result<Answer, RunError> {
     match app.database.run(&Read(&[(merchant_id, key.clone())])).await {
         Ok(sightings) => match sightings.into_iter().next() {
-            Some(Sighting::Present(record)) => {
-                Ok(Answer::Known(Known::Unresolved { resource_id: record.resource_id }))
-            }
+            Some(Sighting::Present(record)) => Ok(Answer::Known(Known::Unresolved {
+                resource_id: record.resource_id,
+            })),
             _ => Err(RunError::OutcomeUnknown(None)),
         },
         Err(error) => Err(RunError::OutcomeUnknown(Some(error))),
@@ -135,9 +141,7 @@ fn count(answer: &Answer) {
     metrics::key_used(match answer {
         Answer::Executed(_) | Answer::Released => KeyUse::Executed,
         Answer::Known(Known::Replay(_)) => KeyUse::Replayed,
-        Answer::Known(Known::InProgress { .. } | Known::Unresolved { .. }) => {
-            KeyUse::InProgress
-        }
+        Answer::Known(Known::InProgress { .. } | Known::Unresolved { .. }) => KeyUse::InProgress,
         Answer::Known(Known::Mismatch { .. }) => KeyUse::Mismatch,
         Answer::Known(Known::Expired { .. }) => KeyUse::Expired,
     });

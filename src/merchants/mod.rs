@@ -15,11 +15,11 @@ use std::fmt;
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
+use self::store::FindCredential;
 pub use self::{
     api_key::ApiKeySecret,
     error::{AuthError, MerchantError},
 };
-use self::store::FindCredential;
 use crate::{
     db::Database,
     ids::{ApiKeyId, MerchantId},

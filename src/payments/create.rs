@@ -44,12 +44,20 @@ impl fmt::Debug for Presenter {
 
 /// What the claim writes: the record, and the payment it will have.
 pub fn new_payment(app: &App, record: NewRecord, command: CreatePayment) -> NewPayment {
-    NewPayment { record, command, created_at: app.clock.now() }
+    NewPayment {
+        record,
+        command,
+        created_at: app.clock.now(),
+    }
 }
 
 /// The payment as the claim has written it.
 pub fn claimed(new: &NewPayment) -> Payment {
-    let NewPayment { record, command, created_at } = new;
+    let NewPayment {
+        record,
+        command,
+        created_at,
+    } = new;
     Payment {
         merchant_id: record.merchant_id,
         id: PaymentId::from_uuid(record.resource_id),
@@ -91,7 +99,10 @@ pub async fn send(app: &App, payment: &Payment) -> Outcome {
 
 /// Asks the gateway what became of the payment.
 pub async fn ask(app: &App, payment: &Payment) -> Finding {
-    let sought = Find { call: Call::Authorize, gateway_key: payment.gateway_key.clone() };
+    let sought = Find {
+        call: Call::Authorize,
+        gateway_key: payment.gateway_key.clone(),
+    };
     crate::idempotency::perform::timed_find(app, app.gateway.find(&sought)).await
 }
 
@@ -112,8 +123,10 @@ pub fn decided(app: &App, payment: &Payment, outcome: &Outcome) -> Option<Paymen
         }
         Outcome::Declined(decline) => {
             next.status = PaymentStatus::Failed;
-            next.gateway_reference =
-                decline.reference.as_ref().map(|reference| reference.0.clone());
+            next.gateway_reference = decline
+                .reference
+                .as_ref()
+                .map(|reference| reference.0.clone());
             next.failure = Some(failure(decline));
         }
         Outcome::Pending { reference } => {
@@ -127,7 +140,10 @@ pub fn decided(app: &App, payment: &Payment, outcome: &Outcome) -> Option<Paymen
 
 /// The payment for which a person must look; `None` where one does already.
 pub fn in_review(app: &App, payment: &Payment) -> Option<Payment> {
-    let next = Payment { status: PaymentStatus::RequiresReview, ..payment.clone() };
+    let next = Payment {
+        status: PaymentStatus::RequiresReview,
+        ..payment.clone()
+    };
     changed(app, payment, next)
 }
 
@@ -155,9 +171,15 @@ pub fn settlement(
 ) -> (Settlement, StoredResponse) {
     let response = (app.presenter.answer)(&payment, request_id);
     let idempotency = &app.settings.idempotency;
-    let ttl =
-        if response.status < 300 { idempotency.ttl_completed } else { idempotency.ttl_failed };
-    let end = RecordEnd::Finished { response: response.clone(), ttl };
+    let ttl = if response.status < 300 {
+        idempotency.ttl_completed
+    } else {
+        idempotency.ttl_failed
+    };
+    let end = RecordEnd::Finished {
+        response: response.clone(),
+        ttl,
+    };
     (settlement_with(app, held, before, payment, end), response)
 }
 
@@ -206,7 +228,13 @@ const fn event_type(status: PaymentStatus) -> &'static str {
 /// must not keep a settle from committing after the money has moved.
 fn failure(decline: &Decline) -> Failure {
     let clean = |text: &str| -> String {
-        text.chars().filter(|char| !char.is_control()).take(MESSAGE_CHARS_MAX).collect()
+        text.chars()
+            .filter(|char| !char.is_control())
+            .take(MESSAGE_CHARS_MAX)
+            .collect()
     };
-    Failure { code: clean(&decline.code), message: clean(&decline.message) }
+    Failure {
+        code: clean(&decline.code),
+        message: clean(&decline.message),
+    }
 }

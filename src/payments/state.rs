@@ -68,7 +68,10 @@ impl FromStr for PaymentStatus {
     type Err = UnknownValue;
 
     fn from_str(text: &str) -> Result<Self, UnknownValue> {
-        Self::ALL.into_iter().find(|status| status.as_str() == text).ok_or(UnknownValue)
+        Self::ALL
+            .into_iter()
+            .find(|status| status.as_str() == text)
+            .ok_or(UnknownValue)
     }
 }
 
@@ -97,7 +100,11 @@ mod tests {
 
         for from in PaymentStatus::ALL {
             for to in PaymentStatus::ALL {
-                assert_eq!(from.may_become(to), edges.contains(&(from, to)), "{from} → {to}");
+                assert_eq!(
+                    from.may_become(to),
+                    edges.contains(&(from, to)),
+                    "{from} → {to}"
+                );
             }
         }
     }

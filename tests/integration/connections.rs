@@ -18,11 +18,16 @@ async fn poisoned_after_cancelled_begins(pool: &PgPool, rounds: u32) -> u32 {
         drop(tokio::time::timeout(limit, pool.begin()).await);
         let mut connection = pool.acquire().await.unwrap();
         let at_rest = sqlx::raw_sql("SELECT now() = statement_timestamp()");
-        let row = sqlx::Executor::fetch_one(&mut *connection, at_rest).await.unwrap();
+        let row = sqlx::Executor::fetch_one(&mut *connection, at_rest)
+            .await
+            .unwrap();
         if !row.get::<bool, _>(0) {
             poisoned += 1;
             // Put right, so that each round counts its own cancellation only.
-            sqlx::raw_sql("ROLLBACK").execute(&mut *connection).await.unwrap();
+            sqlx::raw_sql("ROLLBACK")
+                .execute(&mut *connection)
+                .await
+                .unwrap();
         }
     }
     poisoned
@@ -40,7 +45,10 @@ async fn a_cancelled_begin_leaves_no_transaction_in_the_pool() {
     let without_guard = poisoned_after_cancelled_begins(&plain, 1000).await;
     let with_guard = poisoned_after_cancelled_begins(guarded.pool(), 1000).await;
 
-    assert!(without_guard > 0, "the fault must occur, or this test proves nothing");
+    assert!(
+        without_guard > 0,
+        "the fault must occur, or this test proves nothing"
+    );
     assert_eq!(with_guard, 0, "of 1,000; without the guard {without_guard}");
     let idle = "SELECT count(*) FROM pg_stat_activity
         WHERE state = 'idle in transaction' AND datname = current_database()

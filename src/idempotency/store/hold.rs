@@ -164,4 +164,3 @@ impl Step for LetGo<'_> {
         Ok(done.rows_affected())
     }
 }
-

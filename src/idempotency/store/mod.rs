@@ -26,7 +26,11 @@ use super::record::Acquired;
 /// A duration as PostgreSQL counts it, rounded down to whole microseconds.
 pub fn interval(duration: Duration) -> PgInterval {
     let microseconds = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
-    PgInterval { months: 0, days: 0, microseconds }
+    PgInterval {
+        months: 0,
+        days: 0,
+        microseconds,
+    }
 }
 
 /// A time span that the database counted; one that a clock step made negative is none.
@@ -44,8 +48,12 @@ pub struct Holders {
 
 impl Holders {
     pub fn of<'a>(held: impl IntoIterator<Item = &'a Acquired>) -> Self {
-        let mut holders =
-            Self { merchants: Vec::new(), keys: Vec::new(), fences: Vec::new(), owners: Vec::new() };
+        let mut holders = Self {
+            merchants: Vec::new(),
+            keys: Vec::new(),
+            fences: Vec::new(),
+            owners: Vec::new(),
+        };
         for acquired in held {
             holders.merchants.push(acquired.merchant_id.uuid());
             holders.keys.push(acquired.key.as_str().to_owned());

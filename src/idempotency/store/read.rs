@@ -23,7 +23,11 @@ impl Step for Read<'_> {
 
     async fn run(&self, connection: &mut PgConnection) -> sqlx::Result<Vec<Sighting>> {
         let merchants: Vec<Uuid> = self.0.iter().map(|(merchant, _)| merchant.uuid()).collect();
-        let keys: Vec<String> = self.0.iter().map(|(_, key)| key.as_str().to_owned()).collect();
+        let keys: Vec<String> = self
+            .0
+            .iter()
+            .map(|(_, key)| key.as_str().to_owned())
+            .collect();
         let rows = sqlx::query_as!(
             RecordRow,
             r#"-- read
@@ -78,4 +82,3 @@ impl Step for Read<'_> {
         Ok(sightings)
     }
 }
-

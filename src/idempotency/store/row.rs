@@ -45,7 +45,9 @@ impl RecordRow {
             });
         }
         let state = self.state().ok_or_else(impossible)?;
-        self.record(state).map(|record| Sighting::Present(Box::new(record))).ok_or_else(impossible)
+        self.record(state)
+            .map(|record| Sighting::Present(Box::new(record)))
+            .ok_or_else(impossible)
     }
 
     fn state(&self) -> Option<RecordState> {

@@ -111,4 +111,3 @@ impl Step for TakeOver<'_> {
             .collect())
     }
 }
-

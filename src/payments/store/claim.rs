@@ -265,13 +265,17 @@ impl RecordColumns {
         for NewPayment { record, .. } in entries {
             columns.merchants.push(record.merchant_id.uuid());
             columns.keys.push(record.key.as_str().to_owned());
-            columns.operations.push(record.operation.as_str().to_owned());
+            columns
+                .operations
+                .push(record.operation.as_str().to_owned());
             columns.hashes.push(record.fingerprint.hash.to_vec());
             columns.versions.push(record.fingerprint.version);
             columns.requests.push(record.request.clone());
             columns.resources.push(record.resource_id);
             columns.gateways.push(record.gateway.to_owned());
-            columns.gateway_keys.push(record.gateway_key.as_str().to_owned());
+            columns
+                .gateway_keys
+                .push(record.gateway_key.as_str().to_owned());
             columns.owners.push(record.owner);
             columns.request_ids.push(record.request_id.clone());
             columns.leases.push(interval(record.lease_ttl));
@@ -297,16 +301,29 @@ struct PaymentColumns {
 impl PaymentColumns {
     fn of(entries: &[NewPayment]) -> Self {
         let mut columns = Self::default();
-        for NewPayment { command, created_at, .. } in entries {
+        for NewPayment {
+            command,
+            created_at,
+            ..
+        } in entries
+        {
             columns.amounts.push(command.money.amount_minor);
-            columns.currencies.push(command.money.currency.code().to_owned());
+            columns
+                .currencies
+                .push(command.money.currency.code().to_owned());
             columns.payment_methods.push(command.payment_method.clone());
-            columns.capture_methods.push(command.capture_method.as_str().to_owned());
+            columns
+                .capture_methods
+                .push(command.capture_method.as_str().to_owned());
             columns.references.push(command.reference.clone());
             columns.descriptions.push(command.description.clone());
             columns.customers.push(command.customer.clone());
             columns.metadata.push(
-                command.metadata.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+                command
+                    .metadata
+                    .iter()
+                    .map(|(name, value)| (name.clone(), value.clone()))
+                    .collect(),
             );
             columns.created_at.push(*created_at);
         }

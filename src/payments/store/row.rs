@@ -55,7 +55,10 @@ impl PaymentRow {
             merchant_id: MerchantId::from_uuid(self.merchant_id),
             id: PaymentId::from_uuid(self.id),
             status: self.status.parse().map_err(|_unknown| decode("status"))?,
-            money: Money { amount_minor: self.amount, currency },
+            money: Money {
+                amount_minor: self.amount,
+                currency,
+            },
             amount_captured: self.amount_captured,
             amount_refunded: self.amount_refunded,
             payment_method: self.payment_method,

@@ -36,7 +36,10 @@ pub struct Settlement {
 #[derive(Clone, Debug)]
 pub enum RecordEnd {
     /// It is replayed for `ttl` from now on.
-    Finished { response: StoredResponse, ttl: Duration },
+    Finished {
+        response: StoredResponse,
+        ttl: Duration,
+    },
     /// A person must look at the payment; the gateway is asked again after `rest`.
     Resting { rest: Duration },
 }
@@ -240,13 +243,21 @@ impl PaymentColumns {
             let payment = &entry.payment;
             let failure = payment.failure.as_ref();
             columns.ids.push(payment.id.uuid());
-            columns.statuses_before.push(entry.status_before.as_str().to_owned());
+            columns
+                .statuses_before
+                .push(entry.status_before.as_str().to_owned());
             columns.statuses.push(payment.status.as_str().to_owned());
             columns.captured.push(payment.amount_captured);
             columns.versions.push(payment.version);
-            columns.failure_codes.push(failure.map(|failure| failure.code.clone()));
-            columns.failure_messages.push(failure.map(|failure| failure.message.clone()));
-            columns.gateway_references.push(payment.gateway_reference.clone());
+            columns
+                .failure_codes
+                .push(failure.map(|failure| failure.code.clone()));
+            columns
+                .failure_messages
+                .push(failure.map(|failure| failure.message.clone()));
+            columns
+                .gateway_references
+                .push(payment.gateway_reference.clone());
             columns.updated_at.push(payment.updated_at);
             columns.event_ids.push(entry.event_id.uuid());
             columns.event_types.push(entry.event_type.to_owned());
@@ -281,12 +292,19 @@ impl EndColumns {
     }
 
     fn finished(&mut self, response: &StoredResponse, ttl: Duration) {
-        let status = if response.status < 300 { "completed" } else { "failed" };
+        let status = if response.status < 300 {
+            "completed"
+        } else {
+            "failed"
+        };
         self.statuses.push(status.to_owned());
-        self.response_statuses.push(i16::try_from(response.status).ok());
+        self.response_statuses
+            .push(i16::try_from(response.status).ok());
         self.bodies.push(Some(response.body.clone()));
-        self.headers.push(serde_json::to_value(&response.headers).ok());
-        self.documents.push(serde_json::from_slice(&response.body).ok());
+        self.headers
+            .push(serde_json::to_value(&response.headers).ok());
+        self.documents
+            .push(serde_json::from_slice(&response.body).ok());
         self.spans.push(interval(ttl));
     }
 

@@ -82,7 +82,9 @@ pub fn effects(journal: &PathBuf) -> usize {
     if !journal.exists() {
         return 0;
     }
-    journal::effects(&journal::read(journal).unwrap()).values().sum()
+    journal::effects(&journal::read(journal).unwrap())
+        .values()
+        .sum()
 }
 
 impl TestAppBuilder {
@@ -124,7 +126,9 @@ impl TestAppBuilder {
             Some(database) => database,
             None => Arc::new(TestDatabase::create().await),
         };
-        let sandbox = self.sandbox.unwrap_or_else(|| Arc::new(tempfile::tempdir().unwrap()));
+        let sandbox = self
+            .sandbox
+            .unwrap_or_else(|| Arc::new(tempfile::tempdir().unwrap()));
         self.settings.database.database_url = Some(SecretString::from(database.url()));
         let settings = self.settings.validate().unwrap();
         let gateway = self.gateway.unwrap_or_else(|| {
@@ -132,7 +136,9 @@ impl TestAppBuilder {
         });
         let (merchant_id, secret) = database.merchant("T1").await;
 
-        let service = Service::start_with(settings, self.clock, gateway).await.unwrap();
+        let service = Service::start_with(settings, self.clock, gateway)
+            .await
+            .unwrap();
         let base = format!("http://{}", service.addr().unwrap());
         let (stop, stopped) = oneshot::channel::<()>();
         // A test that ends early drops the sender, which stops the service too.
@@ -148,7 +154,10 @@ impl TestAppBuilder {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test has no tasks of its own to track it with")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test has no tasks of its own to track it with"
+)]
 fn spawn(stop: impl Future<Output = ()> + Send + 'static, service: Service) -> JoinHandle<()> {
     tokio::spawn(async move { service.run_until(stop).await.unwrap() })
 }

@@ -51,13 +51,19 @@ impl Client {
     /// The same client at another service.
     #[must_use]
     pub fn at(&self, base: &str) -> Self {
-        Self { base: base.to_owned(), ..self.clone() }
+        Self {
+            base: base.to_owned(),
+            ..self.clone()
+        }
     }
 
     /// The same service with another API key.
     #[must_use]
     pub fn with_secret(&self, secret: &str) -> Self {
-        Self { secret: secret.to_owned(), ..self.clone() }
+        Self {
+            secret: secret.to_owned(),
+            ..self.clone()
+        }
     }
 
     pub fn base(&self) -> &str {
@@ -65,7 +71,9 @@ impl Client {
     }
 
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http.request(method, format!("{}{path}", self.base)).bearer_auth(&self.secret)
+        self.http
+            .request(method, format!("{}{path}", self.base))
+            .bearer_auth(&self.secret)
     }
 
     pub async fn get(&self, path: &str) -> Reply {
@@ -101,7 +109,11 @@ pub async fn try_send(request: RequestBuilder) -> reqwest::Result<Reply> {
     let status = response.status();
     let headers = response.headers().clone();
     let body = response.bytes().await?.to_vec();
-    Ok(Reply { status, headers, body })
+    Ok(Reply {
+        status,
+        headers,
+        body,
+    })
 }
 
 impl Reply {
@@ -116,7 +128,10 @@ impl Reply {
 
     /// The code of a problem.
     pub fn code(&self) -> String {
-        self.json()["code"].as_str().unwrap_or_else(|| panic!("no problem: {}", self.text())).to_owned()
+        self.json()["code"]
+            .as_str()
+            .unwrap_or_else(|| panic!("no problem: {}", self.text()))
+            .to_owned()
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -137,7 +152,10 @@ impl Reply {
     pub fn assert_problem(&self, status: u16, code: &str) -> &Self {
         self.assert_status(status);
         assert_eq!(self.code(), code, "{}", self.text());
-        assert_eq!(self.header("content-type"), Some("application/problem+json"));
+        assert_eq!(
+            self.header("content-type"),
+            Some("application/problem+json")
+        );
         self
     }
 
@@ -156,5 +174,8 @@ impl Reply {
 
 /// A header that no validation of ours or the client's has seen.
 pub fn raw_header(name: &'static str, value: &[u8]) -> (HeaderName, HeaderValue) {
-    (HeaderName::from_static(name), HeaderValue::from_bytes(value).unwrap())
+    (
+        HeaderName::from_static(name),
+        HeaderValue::from_bytes(value).unwrap(),
+    )
 }

@@ -24,7 +24,11 @@ impl TestDatabase {
         let name = format!("oncepay_test_{}_{number}", std::process::id());
         let mut connection = server.options.connect().await.unwrap();
         let template = &server.template;
-        execute(&mut connection, &format!("CREATE DATABASE {name} TEMPLATE {template}")).await;
+        execute(
+            &mut connection,
+            &format!("CREATE DATABASE {name} TEMPLATE {template}"),
+        )
+        .await;
         Self { server, name }
     }
 
@@ -58,7 +62,10 @@ impl TestDatabase {
     /// One number that a query gives.
     pub async fn count(&self, query: &str) -> i64 {
         let mut connection = self.connect().await;
-        sqlx::query_scalar(sqlx::AssertSqlSafe(query)).fetch_one(&mut connection).await.unwrap()
+        sqlx::query_scalar(sqlx::AssertSqlSafe(query))
+            .fetch_one(&mut connection)
+            .await
+            .unwrap()
     }
 
     /// One text that a query gives, or nothing where it gives no row.
@@ -100,11 +107,14 @@ impl TestDatabase {
     /// A merchant with an API key; gives the secret.
     pub async fn merchant(&self, name: &str) -> (MerchantId, String) {
         let mut connection = self.connect().await;
-        let now: DateTime<Utc> =
-            sqlx::query_scalar("SELECT now()").fetch_one(&mut connection).await.unwrap();
+        let now: DateTime<Utc> = sqlx::query_scalar("SELECT now()")
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
         let name = oncepay::merchants::Name::parse(name).unwrap();
-        let merchant =
-            oncepay::merchants::create_merchant(&mut connection, name, now).await.unwrap();
+        let merchant = oncepay::merchants::create_merchant(&mut connection, name, now)
+            .await
+            .unwrap();
         let (_key, secret) =
             oncepay::merchants::create_api_key(&mut connection, merchant.id, None, now)
                 .await

@@ -37,12 +37,17 @@ pub struct Scripted {
 
 /// The outcome of a payment that went well.
 pub fn approved() -> Outcome {
-    Outcome::Approved { reference: GatewayReference("scripted_1".to_owned()) }
+    Outcome::Approved {
+        reference: GatewayReference("scripted_1".to_owned()),
+    }
 }
 
 impl Scripted {
     pub fn new(acts: impl IntoIterator<Item = Act>) -> Self {
-        Self { acts: Mutex::new(acts.into_iter().collect()), ..Self::default() }
+        Self {
+            acts: Mutex::new(acts.into_iter().collect()),
+            ..Self::default()
+        }
     }
 
     /// What look-ups find, in their order; nothing when there are none left.

@@ -45,24 +45,39 @@ pub fn server() -> &'static Server {
     SERVER.get_or_init(|| {
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
-            let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+            let runtime = Builder::new_multi_thread()
+                .worker_threads(1)
+                .enable_all()
+                .build()
+                .unwrap();
             let handle = runtime.handle().clone();
             runtime.block_on(async move {
                 let (options, guard) = start().await;
                 let template = make_template(&options).await;
-                sender.send(Server { options, template, runtime: handle }).unwrap();
+                sender
+                    .send(Server {
+                        options,
+                        template,
+                        runtime: handle,
+                    })
+                    .unwrap();
                 std::future::pending::<()>().await;
                 drop(guard);
             });
         });
-        receiver.recv().expect("PostgreSQL for the tests must start; the message is above")
+        receiver
+            .recv()
+            .expect("PostgreSQL for the tests must start; the message is above")
     })
 }
 
 /// What must not be dropped while the server is needed.
 type Guard = Box<dyn std::any::Any + Send>;
 
-#[expect(clippy::disallowed_methods, reason = "settings of the test run, not of the service")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "settings of the test run, not of the service"
+)]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -81,11 +96,17 @@ async fn start() -> (PgConnectOptions, Guard) {
                 local().await
             }
         },
-        Some("container") => container().await.unwrap_or_else(|reason| panic!("{reason}")),
+        Some("container") => container()
+            .await
+            .unwrap_or_else(|reason| panic!("{reason}")),
         Some("local") => local().await,
         Some(url) => {
             say("the server of ONCEPAY_TEST_POSTGRES");
-            (url.parse().expect("ONCEPAY_TEST_POSTGRES: auto, container, local or a URL"), Box::new(()))
+            (
+                url.parse()
+                    .expect("ONCEPAY_TEST_POSTGRES: auto, container, local or a URL"),
+                Box::new(()),
+            )
         }
     }
 }
@@ -109,7 +130,10 @@ async fn container() -> Result<(PgConnectOptions, Guard), String> {
         .await
         .map_err(|_| format!("{image} did not start within {CONTAINER_PATIENCE:?}"))?;
     let container = started.map_err(|error| format!("{image}: {error}"))?;
-    let port = container.get_host_port_ipv4(5432).await.map_err(|error| error.to_string())?;
+    let port = container
+        .get_host_port_ipv4(5432)
+        .await
+        .map_err(|error| error.to_string())?;
     remove_with_this_process(container.id());
     let options = PgConnectOptions::new_without_pgpass()
         .host("127.0.0.1")
@@ -139,7 +163,10 @@ async fn local() -> (PgConnectOptions, Guard) {
     let path = std::env::var_os("PATH");
     let programs = discovery::find(None, path.as_deref()).unwrap_or_else(|error| panic!("{error}"));
     say(&format!("the programs in {}", programs.bin().display()));
-    let folder = tempfile::Builder::new().prefix("oncepay-test-").tempdir().unwrap();
+    let folder = tempfile::Builder::new()
+        .prefix("oncepay-test-")
+        .tempdir()
+        .unwrap();
     let mut options = Options::new(
         folder.path().join("postgres"),
         programs,
@@ -147,7 +174,9 @@ async fn local() -> (PgConnectOptions, Guard) {
         Durability::ForTests,
     );
     options.max_connections = CONNECTIONS_MAX;
-    let server = Cluster::open(options).await.unwrap_or_else(|error| panic!("{error}"));
+    let server = Cluster::open(options)
+        .await
+        .unwrap_or_else(|error| panic!("{error}"));
     let connect = server.url("postgres").expose_secret().parse().unwrap();
     (connect, Box::new((server, folder)))
 }
@@ -162,7 +191,11 @@ async fn wait_until_ready(options: &PgConnectOptions) {
     };
     let mut in_a_row = 0;
     for _attempt in 0..300 {
-        in_a_row = if answers().await.is_ok() { in_a_row + 1 } else { 0 };
+        in_a_row = if answers().await.is_ok() {
+            in_a_row + 1
+        } else {
+            0
+        };
         if in_a_row == 2 {
             return;
         }
@@ -175,11 +208,16 @@ async fn make_template(options: &PgConnectOptions) -> String {
     let template = format!("oncepay_template_{}", uuid::Uuid::new_v4().simple());
     let mut connection = options.connect().await.unwrap();
     execute(&mut connection, &format!("CREATE DATABASE {template}")).await;
-    migrations::apply(&options.clone().database(&template)).await.unwrap();
+    migrations::apply(&options.clone().database(&template))
+        .await
+        .unwrap();
     template
 }
 
 /// Runs a statement without parameters.
 pub async fn execute(connection: &mut PgConnection, statement: &str) {
-    sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(connection).await.unwrap();
+    sqlx::raw_sql(sqlx::AssertSqlSafe(statement))
+        .execute(connection)
+        .await
+        .unwrap();
 }

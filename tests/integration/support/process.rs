@@ -64,7 +64,11 @@ impl Process {
     }
 
     pub fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), signal).unwrap();
+        kill(
+            Pid::from_raw(i32::try_from(self.child.id()).unwrap()),
+            signal,
+        )
+        .unwrap();
     }
 
     /// `kill -9`, and waits until it is gone.
@@ -80,21 +84,30 @@ impl Process {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(Instant::now() < deadline, "the process must end within {limit:?}");
+            assert!(
+                Instant::now() < deadline,
+                "the process must end within {limit:?}"
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 
     /// The metrics as Prometheus reads them.
     pub async fn metrics(&self) -> String {
-        reqwest::get(format!("{}/metrics", self.metrics_base)).await.unwrap().text().await.unwrap()
+        reqwest::get(format!("{}/metrics", self.metrics_base))
+            .await
+            .unwrap()
+            .text()
+            .await
+            .unwrap()
     }
 
     /// The value of one series, written as in the exposition: `name{label="value"}`.
     pub async fn metric(&self, series: &str) -> f64 {
         let text = self.metrics().await;
         let line = text.lines().find(|line| {
-            line.strip_prefix(series).is_some_and(|rest| rest.starts_with(' '))
+            line.strip_prefix(series)
+                .is_some_and(|rest| rest.starts_with(' '))
         });
         let line = line.unwrap_or_else(|| panic!("{series} is not among\n{text}"));
         line.rsplit(' ').next().unwrap().parse().unwrap()
@@ -124,15 +137,29 @@ impl ProcessBuilder {
             drop(child.kill());
             panic!("the service must start:\n{}", lock(&log));
         };
-        Process { child, base, metrics_base, log }
+        Process {
+            child,
+            base,
+            metrics_base,
+            log,
+        }
     }
 
     /// Starts it where it must refuse to; gives the exit status and what it said.
     pub fn fail(mut self) -> (ExitStatus, String) {
-        let mut child =
-            self.command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = self
+            .command
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut said = String::new();
-        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
         (child.wait().unwrap(), said)
     }
 }
