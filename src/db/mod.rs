@@ -2,3 +2,4 @@
 //! development and tests.
 
 pub mod embedded;
+pub mod migrations;
