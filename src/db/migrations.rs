@@ -33,10 +33,20 @@ pub enum MigrationError {
     #[error("migration {file} failed and was rolled back; the ones before it stay applied")]
     Failed { file: String, source: sqlx::Error },
     #[error(
-        "migration {file} was built with other line endings than it was applied with; check \
-         migrations/ out again with LF line endings (.gitattributes asks for `eol=lf`) and rebuild"
+        "this program was built with CRLF line endings in migration {file}; check migrations/ out \
+         again with LF (.gitattributes asks for `eol=lf`) and rebuild"
     )]
-    LineEndings { file: String },
+    BuiltWithCrlf { file: String },
+    #[error(
+        "migration {file} was applied by a program built with CRLF line endings; nothing else \
+         differs, so tell the database: UPDATE {TABLE} SET checksum = '\\x{checksum}' WHERE \
+         version = {version}"
+    )]
+    AppliedWithCrlf {
+        file: String,
+        version: i64,
+        checksum: String,
+    },
     #[error(
         "migration {file} was edited after it had been applied; restore it from the release that \
          applied it, and put the change into a new file in migrations/"
@@ -163,11 +173,15 @@ fn compare(migration: &Migration, applied: &[u8]) -> Result<(), MigrationError> 
     let file = file_of(migration);
     let unix = migration.sql.as_str().replace("\r\n", "\n");
     let windows = unix.replace('\n', "\r\n");
-    let same = [unix, windows]
-        .iter()
-        .any(|sql| Sha384::digest(sql).as_slice() == applied);
-    Err(if same {
-        MigrationError::LineEndings { file }
+    let is_applied = |sql: &str| Sha384::digest(sql).as_slice() == applied;
+    Err(if is_applied(&unix) {
+        MigrationError::BuiltWithCrlf { file }
+    } else if is_applied(&windows) {
+        MigrationError::AppliedWithCrlf {
+            file,
+            version: migration.version,
+            checksum: hex::encode(&migration.checksum),
+        }
     } else {
         MigrationError::Edited { file }
     })
@@ -244,9 +258,9 @@ mod tests {
         let from_edited = compare(&edited, &unix.checksum).unwrap_err().to_string();
 
         assert!(compare(&unix, &unix.checksum).is_ok());
-        for message in [&from_unix, &from_windows] {
-            assert!(message.contains("line endings"), "{message}");
-        }
+        let fix = format!("checksum = '\\x{}'", hex::encode(&unix.checksum));
+        assert!(from_unix.contains("was built with CRLF"), "{from_unix}");
+        assert!(from_windows.contains(&fix), "{from_windows}");
         assert!(from_edited.contains("was edited"), "{from_edited}");
         for message in [from_unix, from_windows, from_edited] {
             assert!(

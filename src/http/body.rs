@@ -8,13 +8,20 @@
 //! first byte, so that a number is never a float on its way: what is not a plain integer stays as
 //! it was written ([`Value::NotAnInteger`]) for validation to refuse with a pointer.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
-use axum::http::{HeaderMap, header};
+use axum::{
+    body::Bytes,
+    extract::{FromRequest, Request},
+    http::{HeaderMap, header},
+};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::problem::{Problem, ProblemKind};
+use super::{
+    prefer,
+    problem::{Problem, ProblemKind},
+};
 use crate::idempotency::{
     document::{Document, Members, Value},
     pointer::Pointer,
@@ -82,15 +89,29 @@ impl Document {
     }
 }
 
-/// Reads the document of a request: the content type first, then the bytes.
-pub fn read_document(headers: &HeaderMap, body: &[u8]) -> Result<Document, Problem> {
-    if !is_json(headers) {
-        return Err(Problem::new(
-            ProblemKind::UnsupportedMediaType,
-            "Send the body as Content-Type: application/json, in UTF-8 and not compressed.",
-        ));
+/// The document of a request, and for how long its client would wait.
+#[derive(Clone, Debug)]
+pub struct StrictBody {
+    pub document: Document,
+    pub wait: Option<Duration>,
+}
+
+impl<S: Send + Sync> FromRequest<S> for StrictBody {
+    type Rejection = Problem;
+
+    /// The content type first, then the bytes.
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        if !is_json(request.headers()) {
+            return Err(Problem::new(
+                ProblemKind::UnsupportedMediaType,
+                "Send the body as Content-Type: application/json, in UTF-8 and not compressed.",
+            ));
+        }
+        let wait = prefer::wait(request.headers());
+        // Read whole before (`limits`), so this neither waits nor fails.
+        let bytes = Bytes::from_request(request, state).await.unwrap_or_default();
+        Ok(Self { document: Document::parse(&bytes)?, wait })
     }
-    Ok(Document::parse(body)?)
 }
 
 /// `application/json`, whatever its parameters but another charset; not compressed, because a

@@ -2,7 +2,7 @@
 
 use axum::{
     extract::FromRequestParts,
-    http::{HeaderMap, request::Parts},
+    http::{HeaderMap, HeaderValue, request::Parts},
 };
 use uuid::Uuid;
 
@@ -40,7 +40,7 @@ impl FromRequestParts<App> for RequestKey {
 
 fn read(headers: &HeaderMap) -> Result<IdempotencyKey, KeyError> {
     let values = headers.get_all(IDEMPOTENCY_KEY);
-    IdempotencyKey::parse_header_values(values.iter().map(|value| value.as_bytes()))
+    IdempotencyKey::parse_header_values(values.iter().map(HeaderValue::as_bytes))
 }
 
 /// A key for a client that sent none; it is echoed, so that a retry can use it.

@@ -65,9 +65,10 @@ pub async fn outermost(State(app): State<App>, mut request: Request, next: Next)
     response
 }
 
-/// Runs the request, which has arrived whole, in a task of its own that a client who goes away does
-/// not cancel: a handler that is dropped in the middle of a database call would leave a connection
-/// nobody can trust. The task is tracked, so shutdown waits for it.
+/// Runs the request, which has arrived whole, in a task that a client who goes away does not cancel.
+///
+/// A handler that is dropped in the middle of a database call would leave a connection nobody can
+/// trust. The task is tracked, so shutdown waits for it.
 pub async fn detached(State(app): State<App>, request: Request, next: Next) -> Response {
     let work = app.tasks.spawn(next.run(request).in_current_span());
     work.await

@@ -1,9 +1,8 @@
 //! Payments over HTTP.
 
 use axum::{
-    body::Bytes,
     extract::State,
-    http::{HeaderMap, StatusCode, Uri},
+    http::{StatusCode, Uri},
     response::Response,
 };
 use chrono::{DateTime, Utc};
@@ -11,13 +10,12 @@ use chrono::{DateTime, Utc};
 use super::{
     answer,
     auth::Caller,
-    body::read_document,
+    body::StrictBody,
     guarded,
     idempotency_key::RequestKey,
     middleware::Context,
     pagination::{LIMIT_DEFAULT, cursor, read_cursor, read_limit},
     path::PathSegment,
-    prefer,
     problem::{Problem, ProblemDocument, ProblemKind},
     query::QueryMembers,
     views::{PaymentListView, PaymentView},
@@ -76,15 +74,12 @@ pub async fn create(
     State(app): State<App>,
     caller: Caller,
     RequestKey(key): RequestKey,
-    uri: Uri,
     context: Context,
-    headers: HeaderMap,
-    body: Bytes,
+    uri: Uri,
+    StrictBody { document, wait }: StrictBody,
 ) -> Result<Response, Problem> {
-    let document = read_document(&headers, &body)?;
     let command = CreatePayment::from_document(&document)?;
     let operation = Operation::PaymentsCreate;
-    let wait = prefer::wait(&headers);
     let attempt = Attempt {
         merchant_id: caller.merchant_id,
         fingerprint: Fingerprint::of(operation, uri.path(), uri.query(), &document),

@@ -7,6 +7,8 @@ use axum::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::ids::PaymentId;
+
 /// What a client may retry with. SDKs retry 409 and 5xx by themselves, so the advice is explicit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -147,7 +149,7 @@ impl Problem {
     }
 
     #[must_use]
-    pub fn with_payment(mut self, payment_id: impl ToString) -> Self {
+    pub fn with_payment(mut self, payment_id: PaymentId) -> Self {
         self.payment_id = Some(payment_id.to_string());
         self
     }

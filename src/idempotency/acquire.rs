@@ -187,7 +187,7 @@ fn new_payment(app: &App, attempt: &Attempt, resource_id: Uuid) -> NewPayment {
         merchant_id: attempt.merchant_id,
         key: attempt.key.clone(),
         operation: attempt.operation,
-        fingerprint: attempt.fingerprint.clone(),
+        fingerprint: attempt.fingerprint,
         request: attempt.document.to_json(),
         resource_id,
         gateway: app.gateway.name(),

@@ -39,6 +39,7 @@ fn millis(count: i64) -> Duration {
 }
 
 /// Who holds what, as columns.
+#[derive(Debug, Default)]
 pub struct Holders {
     pub merchants: Vec<Uuid>,
     pub keys: Vec<String>,
@@ -48,12 +49,7 @@ pub struct Holders {
 
 impl Holders {
     pub fn of<'a>(held: impl IntoIterator<Item = &'a Acquired>) -> Self {
-        let mut holders = Self {
-            merchants: Vec::new(),
-            keys: Vec::new(),
-            fences: Vec::new(),
-            owners: Vec::new(),
-        };
+        let mut holders = Self::default();
         for acquired in held {
             holders.merchants.push(acquired.merchant_id.uuid());
             holders.keys.push(acquired.key.as_str().to_owned());

@@ -28,6 +28,11 @@ impl Step for Claim<'_> {
     const NAME: &'static str = "claim";
     type Output = Vec<Acquired>;
 
+    #[expect(
+        clippy::as_conversions,
+        clippy::too_many_lines,
+        reason = "one statement; `as` is how `query!` is told that a column holds nulls"
+    )]
     async fn run(&self, connection: &mut PgConnection) -> sqlx::Result<Vec<Acquired>> {
         let records = RecordColumns::of(self.0);
         let payments = PaymentColumns::of(self.0);
@@ -134,6 +139,11 @@ impl Step for Reclaim<'_> {
     const NAME: &'static str = "reclaim";
     type Output = Vec<Acquired>;
 
+    #[expect(
+        clippy::as_conversions,
+        clippy::too_many_lines,
+        reason = "one statement; `as` is how `query!` is told that a column holds nulls"
+    )]
     async fn run(&self, connection: &mut PgConnection) -> sqlx::Result<Vec<Acquired>> {
         let records = RecordColumns::of(self.0);
         let payments = PaymentColumns::of(self.0);

@@ -1,6 +1,7 @@
-//! The rows of payments, and the three writes that belong to a payment and its record together:
-//! claim, settle and release. Each takes slices and is one statement, so that a batch is the unit
-//! and one payment a batch of one.
+//! The rows of payments.
+//!
+//! Three writes belong to a payment and its record together: claim, settle and release. Each takes
+//! slices and is one statement, so that a batch is the unit and one payment a batch of one.
 //!
 //! Order of locks, in every statement here: records by (merchant, key), then payments by
 //! (merchant, id), then event counters by merchant. Locks are taken in `SELECT … ORDER BY … FOR
