@@ -109,8 +109,13 @@ impl<S: Send + Sync> FromRequest<S> for StrictBody {
         }
         let wait = prefer::wait(request.headers());
         // Read whole before (`limits`), so this neither waits nor fails.
-        let bytes = Bytes::from_request(request, state).await.unwrap_or_default();
-        Ok(Self { document: Document::parse(&bytes)?, wait })
+        let bytes = Bytes::from_request(request, state)
+            .await
+            .unwrap_or_default();
+        Ok(Self {
+            document: Document::parse(&bytes)?,
+            wait,
+        })
     }
 }
 
