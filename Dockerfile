@@ -12,7 +12,7 @@ WORKDIR /build
 ENV SQLX_OFFLINE=true CARGO_TERM_COLOR=never
 # Dependencies first, with sources that are empty: this layer lasts until Cargo.lock changes.
 # `rust-toolchain.toml` stays outside, it would make rustup fetch clippy and rustfmt.
-COPY Cargo.toml Cargo.lock ./
+COPY Cargo.toml Cargo.lock build.rs ./
 RUN mkdir -p src tests/integration \
     && echo 'fn main() {}' | tee src/main.rs > tests/integration/main.rs \
     && touch src/lib.rs \

@@ -5,6 +5,7 @@
 //! are wrong, and 1 for every other failure.
 
 mod api_keys;
+mod cleanup;
 mod connect;
 pub mod dev;
 pub mod error;
@@ -46,6 +47,8 @@ enum Command {
     },
     /// Applies pending migrations
     Migrate(migrate::MigrateArguments),
+    /// Deletes expired records until there are none, and says how many
+    Cleanup(cleanup::CleanupArguments),
     /// Runs a private PostgreSQL for its parent
     #[command(hide = true)]
     Guardian(guardian::GuardianArgs),
@@ -106,6 +109,7 @@ async fn run(command: Command) -> Result<(), CliError> {
             Box::pin(serve::run(settings, migrate)).await
         }
         Command::Migrate(arguments) => Box::pin(migrate::run(arguments)).await,
+        Command::Cleanup(arguments) => Box::pin(cleanup::run(arguments)).await,
         Command::Guardian(_) => Err(CliError::NotBuilt("oncepay guardian inside a runtime")),
         Command::Merchants(command) => Box::pin(merchants::run(command)).await,
         Command::ApiKeys(command) => Box::pin(api_keys::run(command)).await,
@@ -141,6 +145,7 @@ mod tests {
             "oncepay serve --migrate --allow-short-ttl --idempotency-key-ttl 10s",
             "oncepay serve --allow-short-ttl=false",
             "oncepay migrate --check --database-url postgres://h/d",
+            "oncepay cleanup --cleanup-batch-size 500",
             "oncepay merchants create Shop",
             &format!("oncepay api-keys create --merchant {merchant} --name till"),
             &format!("oncepay api-keys list --merchant {merchant}"),

@@ -14,14 +14,23 @@ use crate::telemetry::error_chain;
 pub(super) fn object(object: &impl Serialize) -> Result<(), CliError> {
     let mut line = serde_json::to_vec(object).map_err(|error| CliError::Output(error.into()))?;
     line.push(b'\n');
-    let mut stdout = io::stdout().lock();
-    stdout
-        .write_all(&line)
-        .and_then(|()| stdout.flush())
-        .map_err(CliError::Output)
+    write(&line)
+}
+
+/// Text for a person, on stdout.
+pub(super) fn text(text: &str) -> Result<(), CliError> {
+    write(text.as_bytes())
 }
 
 /// An error on stderr. A closed stderr changes nothing: the exit code says the same.
 pub(super) fn error(error: &(dyn Error + 'static)) {
     drop(writeln!(io::stderr(), "error: {}", error_chain(error)));
+}
+
+fn write(bytes: &[u8]) -> Result<(), CliError> {
+    let mut stdout = io::stdout().lock();
+    stdout
+        .write_all(bytes)
+        .and_then(|()| stdout.flush())
+        .map_err(CliError::Output)
 }

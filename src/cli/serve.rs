@@ -195,7 +195,7 @@ async fn bind(addr: SocketAddr) -> Result<TcpListener, CliError> {
 }
 
 /// Resolves at SIGTERM (an orchestrator) or SIGINT (a terminal).
-fn terminated() -> io::Result<impl Future<Output = ()> + Send> {
+pub(super) fn terminated() -> io::Result<impl Future<Output = ()> + Send> {
     let mut terminate = unix::signal(unix::SignalKind::terminate())?;
     let mut interrupt = unix::signal(unix::SignalKind::interrupt())?;
     Ok(async move {

@@ -4,7 +4,10 @@ use std::{io, net::Ipv4Addr, path::Path, process::Child};
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::{ExposeSecret as _, SecretString};
-use sqlx::postgres::{PgConnectOptions, PgSslMode};
+use sqlx::{
+    AssertSqlSafe, Connection as _, PgConnection,
+    postgres::{PgConnectOptions, PgSslMode},
+};
 use tokio::{task::spawn_blocking, time::timeout};
 
 use super::{error::EmbeddedError, folder::Folder, guardian::Orders, place::Placement, postmaster};
@@ -92,6 +95,26 @@ impl Server {
             .password(self.password.expose_secret())
             .database(database)
             .ssl_mode(PgSslMode::Disable)
+    }
+
+    /// Makes a database unless it is there. Two cannot come here at once: the server belongs to
+    /// one process.
+    pub async fn create_database(&self, name: &str) -> sqlx::Result<()> {
+        let mut connection = PgConnection::connect_with(&self.connect_options("postgres")).await?;
+        let found = sqlx::query_scalar!(
+            r#"-- find_database
+            SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1) AS "found!""#,
+            name
+        )
+        .fetch_one(&mut connection)
+        .await?;
+        if !found {
+            let statement = format!("CREATE DATABASE \"{}\"", name.replace('"', "\"\""));
+            sqlx::raw_sql(AssertSqlSafe(statement))
+                .execute(&mut connection)
+                .await?;
+        }
+        connection.close().await
     }
 
     /// Stops in order: sessions end, a checkpoint is written, the folder is free when this
