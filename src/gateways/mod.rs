@@ -8,6 +8,23 @@
 //! Implementations do not retry by themselves, and what they send is a pure function of the
 //! request they are given: a gateway refuses a key that comes back with other parameters.
 
+#![deny(
+    clippy::as_conversions,
+    clippy::expect_used,
+    clippy::float_arithmetic,
+    clippy::get_unwrap,
+    clippy::indexing_slicing,
+    clippy::let_underscore_must_use,
+    clippy::map_err_ignore,
+    clippy::panic,
+    clippy::string_slice,
+    clippy::todo,
+    clippy::unimplemented,
+    clippy::unused_result_ok,
+    clippy::unwrap_in_result,
+    clippy::unwrap_used
+)]
+
 pub mod sandbox;
 
 use std::{fmt, time::Duration};
