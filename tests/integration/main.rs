@@ -9,5 +9,6 @@
 
 mod connections;
 mod embedded;
+mod readme;
 mod replay;
 mod support;
