@@ -154,11 +154,12 @@ impl Step for Reclaim<'_> {
                 FROM UNNEST(
                     $1::uuid[], $2::text[], $3::bytea[], $4::smallint[], $5::uuid[], $6::text[],
                     $7::interval[], $8::bigint[], $9::text[], $10::text[], $11::text[],
-                    $12::text[], $13::text[], $14::text[], $15::jsonb[], $16::timestamptz[]
+                    $12::text[], $13::text[], $14::text[], $15::jsonb[], $16::timestamptz[],
+                    $17::text[]
                 ) AS entry (
                     merchant_id, key, request_hash, hash_version, owner, request_id,
                     lease_ttl, amount, currency, payment_method, capture_method,
-                    reference, description, customer, metadata, created_at
+                    reference, description, customer, metadata, created_at, gateway
                 )
             ),
             locked AS (
@@ -180,6 +181,8 @@ impl Step for Reclaim<'_> {
                     owner = entry.owner,
                     attempts = record.attempts + 1,
                     request_id = entry.request_id,
+                    -- Nothing was ever executed: it may go to the gateway that is configured now.
+                    gateway = entry.gateway,
                     first_sent_at = now(),
                     lease_expires_at = now() + entry.lease_ttl,
                     completed_at = NULL,
@@ -227,6 +230,7 @@ impl Step for Reclaim<'_> {
             &payments.customers as &[Option<String>],
             &payments.metadata,
             &payments.created_at,
+            &records.gateways,
         )
         .fetch_all(connection)
         .await?;
