@@ -8,11 +8,10 @@ use std::io;
 
 use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::{
-    EnvFilter, Layer,
-    filter::{FilterExt, ParseError, filter_fn},
+    EnvFilter,
+    filter::{ParseError, filter_fn},
     fmt::{self, MakeWriter},
     layer::SubscriberExt,
-    registry::LookupSpan,
     util::{SubscriberInitExt, TryInitError},
 };
 
@@ -39,25 +38,27 @@ pub enum LogError {
 
 /// Sends this process's logs to stderr. Once per process.
 pub fn init(settings: &LogSettings) -> Result<(), LogError> {
-    Ok(tracing_subscriber::registry()
-        .with(layer(settings, io::stderr)?)
-        .try_init()?)
+    Ok(subscriber(settings, io::stderr)?.try_init()?)
 }
 
-fn layer<S, W>(
+/// Both filters are layers of their own and not filters of the layer that writes: sqlx asks whether
+/// its statements would be logged, and a filter of one layer takes a "no" for the next event of the
+/// thread, whatever that is, which then is lost.
+fn subscriber<W>(
     settings: &LogSettings,
     writer: W,
-) -> Result<Box<dyn Layer<S> + Send + Sync>, LogError>
+) -> Result<Box<dyn Subscriber + Send + Sync>, LogError>
 where
-    S: Subscriber + for<'span> LookupSpan<'span>,
     W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
 {
     let wanted = EnvFilter::builder().parse(&settings.filter)?;
-    let filter = wanted.and(filter_fn(is_within_caps));
+    let filtered = tracing_subscriber::registry()
+        .with(wanted)
+        .with(filter_fn(is_within_caps));
     let lines = fmt::layer().with_writer(writer);
     Ok(match settings.format {
-        LogFormat::Text => lines.with_ansi(false).with_filter(filter).boxed(),
-        LogFormat::Json => lines.json().flatten_event(true).with_filter(filter).boxed(),
+        LogFormat::Text => Box::new(filtered.with(lines.with_ansi(false))),
+        LogFormat::Json => Box::new(filtered.with(lines.json().flatten_event(true))),
     })
 }
 
@@ -95,9 +96,9 @@ mod tests {
             format,
             filter: filter.to_owned(),
         };
-        let layer = layer(&settings, move || writer.clone()).unwrap();
+        let subscriber = subscriber(&settings, move || writer.clone()).unwrap();
 
-        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), act);
+        tracing::subscriber::with_default(subscriber, act);
 
         let bytes = written.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap()
@@ -129,6 +130,16 @@ mod tests {
 
         assert!(text.contains("kept"), "{text}");
         assert!(!text.contains("dropped"), "{text}");
+    }
+
+    #[test]
+    fn a_question_about_one_event_does_not_lose_the_next() {
+        let text = logged(LogFormat::Text, "info", || {
+            assert!(!tracing::enabled!(target: "sqlx::query", Level::DEBUG));
+            tracing::info!(target: "oncepay::cli", "kept");
+        });
+
+        assert!(text.contains("kept"), "{text}");
     }
 
     #[test]

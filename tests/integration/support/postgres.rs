@@ -1,6 +1,7 @@
 //! The PostgreSQL server of this run: a container, one that is installed here, or one by URL.
 
 use std::{
+    io::{self, Write as _},
     path::PathBuf,
     process::{Command, Stdio},
     sync::{OnceLock, mpsc},
@@ -82,9 +83,9 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-#[expect(clippy::print_stderr, reason = "which server a run used must be seen")]
+/// Past the capture of test output, which would hide it from a run that succeeds.
 fn say(text: &str) {
-    eprintln!("PostgreSQL for the tests: {text}");
+    drop(writeln!(io::stderr(), "PostgreSQL for the tests: {text}"));
 }
 
 async fn start() -> (PgConnectOptions, Guard) {
