@@ -132,6 +132,8 @@ impl Step for Claim<'_> {
 
 /// Claims released keys again, for the same request only: a fresh owner, the same gateway key, and
 /// the payment row that the release took away. Answers with the claims that won.
+///
+/// The gateway is the one that is sent to from now on: nothing ever had an effect at another.
 #[derive(Debug)]
 pub struct Reclaim<'a>(pub &'a [NewPayment]);
 
@@ -154,11 +156,12 @@ impl Step for Reclaim<'_> {
                 FROM UNNEST(
                     $1::uuid[], $2::text[], $3::bytea[], $4::smallint[], $5::uuid[], $6::text[],
                     $7::interval[], $8::bigint[], $9::text[], $10::text[], $11::text[],
-                    $12::text[], $13::text[], $14::text[], $15::jsonb[], $16::timestamptz[]
+                    $12::text[], $13::text[], $14::text[], $15::jsonb[], $16::timestamptz[],
+                    $17::text[]
                 ) AS entry (
                     merchant_id, key, request_hash, hash_version, owner, request_id,
                     lease_ttl, amount, currency, payment_method, capture_method,
-                    reference, description, customer, metadata, created_at
+                    reference, description, customer, metadata, created_at, gateway
                 )
             ),
             locked AS (
@@ -180,6 +183,7 @@ impl Step for Reclaim<'_> {
                     owner = entry.owner,
                     attempts = record.attempts + 1,
                     request_id = entry.request_id,
+                    gateway = entry.gateway,
                     first_sent_at = now(),
                     lease_expires_at = now() + entry.lease_ttl,
                     completed_at = NULL,
@@ -227,6 +231,7 @@ impl Step for Reclaim<'_> {
             &payments.customers as &[Option<String>],
             &payments.metadata,
             &payments.created_at,
+            &records.gateways,
         )
         .fetch_all(connection)
         .await?;
