@@ -100,7 +100,7 @@ async fn known_answer(
 ) -> Result<Response, Problem> {
     match known {
         Known::Replay(replay) => Ok(replayed(replay)),
-        Known::InProgress { age } => Err(Problem::new(
+        Known::InProgress { age, .. } => Err(Problem::new(
             ProblemKind::IdempotencyKeyInProgress,
             "Another request with this key is in progress. Send the same request again later, or \
              with Prefer: wait=10.",

@@ -39,6 +39,7 @@ pub enum Known {
     Replay(Replay),
     /// Somebody works on it.
     InProgress {
+        resource_id: Uuid,
         age: Duration,
     },
     /// It is not known what the gateway did.
@@ -97,9 +98,10 @@ pub fn decide(sighting: Sighting, asked: Asked<'_>) -> Decision {
         RecordState::Released => Decision::Reclaim(record),
         RecordState::Left { .. } => Decision::TakeOver(record),
         RecordState::Held { unknown: true } => Decision::Answer(Known::Unresolved { resource_id }),
-        RecordState::Held { unknown: false } => {
-            Decision::Answer(Known::InProgress { age: record.age })
-        }
+        RecordState::Held { unknown: false } => Decision::Answer(Known::InProgress {
+            resource_id,
+            age: record.age,
+        }),
         RecordState::Expired => Decision::Answer(Known::Expired {
             resource_id,
             operation: record.operation,

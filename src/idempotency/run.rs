@@ -1,6 +1,6 @@
 //! The guard: claim, perform, settle, in a task that the client cannot cancel.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep, timeout};
 
@@ -12,8 +12,7 @@ use super::{
     finish::finish,
     key::IdempotencyKey,
     operation::Operation,
-    record::{Sighting, StoredResponse},
-    store::Read,
+    record::StoredResponse,
 };
 use crate::{
     app::App,
@@ -73,35 +72,29 @@ pub enum RunError {
 /// The work goes on when the caller goes away. When it takes longer than the request timeout, the
 /// answer is that it is not known yet.
 pub async fn run(app: &App, attempt: Attempt) -> Result<Answer, RunError> {
-    let (merchant_id, key) = (attempt.merchant_id, attempt.key.clone());
-    let task = app.clone();
-    let work = app
-        .tasks
-        .spawn(async move { execute(&task, &attempt).await });
+    let attempt = Arc::new(attempt);
+    let (task, tried) = (app.clone(), Arc::clone(&attempt));
+    let work = app.tasks.spawn(async move { execute(&task, &tried).await });
     let answer = match timeout(app.settings.http.request_timeout, work).await {
         Ok(Ok(answer)) => answer?,
         Ok(Err(_panicked)) => return Err(RunError::Panicked),
-        Err(_elapsed) => still_working(app, merchant_id, &key).await?,
+        Err(_elapsed) => still_working(app, &attempt).await?,
     };
     count(&answer);
     Ok(answer)
 }
 
-/// The work outlasted the request: whether it has claimed decides what may be said.
-async fn still_working(
-    app: &App,
-    merchant_id: MerchantId,
-    key: &IdempotencyKey,
-) -> Result<Answer, RunError> {
-    match app.database.run(&Read(&[(merchant_id, key.clone())])).await {
-        Ok(sightings) => match sightings.into_iter().next() {
-            Some(Sighting::Present(record)) => Ok(Answer::Known(Known::Unresolved {
-                resource_id: record.resource_id,
-            })),
-            _ => Err(RunError::OutcomeUnknown(None)),
-        },
-        Err(error) => Err(RunError::OutcomeUnknown(Some(error))),
-    }
+/// The work outlasted the request: the record decides what may be said. It may be another request's,
+/// or finished; the work may even be waiting for its claim.
+async fn still_working(app: &App, attempt: &Attempt) -> Result<Answer, RunError> {
+    let resource_id = match see(app, attempt).await? {
+        // The claim may be on its way.
+        Decision::Claim => return Err(RunError::OutcomeUnknown(None)),
+        Decision::Reclaim(record) | Decision::TakeOver(record) => record.resource_id,
+        Decision::Answer(Known::InProgress { resource_id, .. }) => resource_id,
+        Decision::Answer(known) => return Ok(Answer::Known(known)),
+    };
+    Ok(Answer::Known(Known::Unresolved { resource_id }))
 }
 
 /// Decides, acts and looks again, until there is an answer.
