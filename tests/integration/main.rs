@@ -9,5 +9,13 @@
 
 mod connections;
 mod embedded;
+mod expiry;
+mod leases;
+mod outcomes;
+mod races;
+mod recovery;
+mod release;
 mod replay;
+mod shutdown;
+mod states;
 mod support;
