@@ -70,7 +70,7 @@ pub async fn serve(
     }
     // Nothing may begin any more: what claimed from now on would be cut off by the exit.
     connections.stop();
-    drop(connections.drain(FLUSH).await);
+    connections.drain(FLUSH).await;
     tasks.drain(deadline - Instant::now()).await
 }
 

@@ -189,7 +189,7 @@ async fn payments_whose_clients_hang_up_are_finished_all_the_same() {
     for reply in &replies {
         reply.assert_status(201);
     }
-    assert_eq!(app.effects(), 100);
+    assert_eq!((app.sends(), app.effects()), (100, 100));
     let succeeded = "SELECT count(*) FROM payments WHERE status = 'succeeded'";
     assert_eq!(app.database.count(succeeded).await, 100);
     let open = "SELECT count(*) FROM idempotency_keys WHERE status <> 'completed'";

@@ -84,6 +84,7 @@ async fn of_parallel_retries_of_a_released_key_exactly_one_pays() {
             reply.text()
         );
     }
+    assert_eq!(app.sends(), 3 + 1);
     let fences = "SELECT fence FROM idempotency_keys";
     assert_eq!(app.database.count(fences).await, 2, "claimed again once");
     assert_eq!(app.effects(), 1);
