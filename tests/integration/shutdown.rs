@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use nix::sys::signal::Signal;
+use reqwest::Method;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -11,7 +12,7 @@ use tokio::{
 };
 
 use crate::support::{
-    client::payment_with,
+    client::{Client, payment_with, try_send},
     pair::Ground,
     process::Process,
     race::{PATIENCE, in_background, wait_until},
@@ -26,9 +27,9 @@ async fn write(process: &Process, text: &str) -> TcpStream {
 }
 
 /// Whether a load balancer would still send requests.
-async fn is_ready(process: &Process) -> bool {
-    let reply = reqwest::get(format!("{}/readyz", process.base())).await;
-    reply.is_ok_and(|reply| reply.status() == 200)
+async fn is_ready(client: &Client) -> bool {
+    let reply = try_send(client.request(Method::GET, "/readyz")).await;
+    reply.is_ok_and(|reply| reply.status == 200)
 }
 
 /// B33. Twenty payments are at the gateway; one connection is idle, one has sent half a head, and one
@@ -38,6 +39,7 @@ async fn sigterm_ends_what_is_under_way_and_waits_for_nothing_else() {
     let ground = Ground::create().await;
     let mut service = ground.service().env("SHUTDOWN_TIMEOUT", "10s").start();
     let client = ground.client(&service);
+    let probe = client.clone();
     let _idle = write(&service, "GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await;
     let _half_a_head = write(&service, "POST /v1/payments HTTP/1.1\r\nho").await;
     let half_a_body = "POST /v1/payments HTTP/1.1\r\nhost: x\r\ncontent-length: 99\r\n\r\n{";
@@ -55,7 +57,7 @@ async fn sigterm_ends_what_is_under_way_and_waits_for_nothing_else() {
 
     service.signal(Signal::SIGTERM);
     let asked = Instant::now();
-    wait_until(Duration::from_secs(1), async || !is_ready(&service).await).await;
+    wait_until(Duration::from_secs(1), async || !is_ready(&probe).await).await;
     let replies = pays.await.unwrap();
     let status = service.wait(Duration::from_secs(8));
 
@@ -90,7 +92,7 @@ async fn a_request_that_completes_during_shutdown_is_waited_for_and_answered() {
     let mut slow = write(&service, &head).await;
 
     service.signal(Signal::SIGTERM);
-    wait_until(PATIENCE, async || !is_ready(&service).await).await;
+    wait_until(PATIENCE, async || service.log().contains("stopping")).await;
     slow.write_all(body.as_bytes()).await.unwrap();
     let mut reply = String::new();
     slow.read_to_string(&mut reply).await.unwrap();
