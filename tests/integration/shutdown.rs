@@ -86,10 +86,12 @@ async fn a_request_that_completes_during_shutdown_is_waited_for_and_answered() {
     let token = request.headers()["authorization"].to_str().unwrap();
     let head = format!(
         "POST /v1/payments HTTP/1.1\r\nhost: x\r\nauthorization: {token}\r\nidempotency-key: K\r\n\
-         content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+         expect: 100-continue\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     let mut slow = write(&service, &head).await;
+    let mut go_on = *b"HTTP/1.1 100 Continue\r\n\r\n";
+    slow.read_exact(&mut go_on).await.unwrap();
 
     service.signal(Signal::SIGTERM);
     wait_until(PATIENCE, async || service.log().contains("stopping")).await;
