@@ -40,6 +40,11 @@ impl Tasks {
         self.stopping.clone().cancelled_owned()
     }
 
+    /// Whether no task runs now.
+    pub fn idle(&self) -> bool {
+        self.tracker.is_empty()
+    }
+
     /// Waits until every task has ended, at most `limit`. Says whether all did.
     pub async fn drain(&self, limit: Duration) -> Drained {
         self.tracker.close();

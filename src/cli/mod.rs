@@ -62,6 +62,9 @@ enum Command {
 
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
+    // Test builds take the named points of `FAILPOINTS`, for as long as this lives; a release has
+    // none of them, and no such variable.
+    let _failpoints = fail::has_failpoints().then(fail::FailScenario::setup);
     let outcome = read_env_file().and_then(|()| match Cli::try_parse() {
         // It makes a runtime of its own, and has no settings.
         Ok(Cli {

@@ -35,7 +35,8 @@ impl From<RunError> for Problem {
                 tracing::error!(error = %error_chain(&error), "not executed");
                 Self::new(
                     ProblemKind::ServiceUnavailable,
-                    "This request executed nothing. Send it again with the same key.",
+                    "This request executed nothing. Send it again with the same key: if an earlier \
+                     one with this key was executed, you get its answer.",
                 )
             }
             RunError::OutcomeUnknown(_) => {

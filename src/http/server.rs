@@ -16,7 +16,7 @@ use hyper_util::{
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout_at},
 };
 use tokio_io_timeout::TimeoutStream;
 
@@ -57,10 +57,21 @@ pub async fn serve(
     drop(listener);
     // Idle connections are closed, and busy ones after the answer that they wait for. One that is
     // half-way through a request is not waited for: only tasks of requests are.
-    let closing = connections.spawn(graceful.shutdown());
-    let drained = tasks.drain(settings.shutdown_timeout).await;
-    drop(timeout(FLUSH, closing).await);
-    drained
+    let deadline = Instant::now() + settings.shutdown_timeout;
+    let mut closing = connections.spawn(graceful.shutdown());
+    loop {
+        let drained = tasks.drain(deadline - Instant::now()).await;
+        let flushed = deadline.min(Instant::now() + FLUSH);
+        let closed = timeout_at(flushed, &mut closing).await.is_ok();
+        // A request whose last byte came meanwhile is a task like any other.
+        if closed || drained != Drained::All || tasks.idle() {
+            break;
+        }
+    }
+    // Nothing may begin any more: what claimed from now on would be cut off by the exit.
+    connections.stop();
+    connections.drain(FLUSH).await;
+    tasks.drain(deadline - Instant::now()).await
 }
 
 async fn accept(
@@ -95,10 +106,16 @@ async fn accept(
         let service = TowerToHyperService::new(router.clone());
         let connection = builder.serve_connection(TokioIo::new(bounded(stream, silence)), service);
         let connection = graceful.watch(connection.into_owned());
+        let cut = connections.stopped();
         connections.spawn(async move {
-            // A client that goes away or breaks the protocol is no event of ours.
-            if let Err(error) = connection.await {
-                tracing::debug!(error = %error, "a connection ended early");
+            tokio::select! {
+                ended = connection => {
+                    // A client that goes away or breaks the protocol is no event of ours.
+                    if let Err(error) = ended {
+                        tracing::debug!(error = %error, "a connection ended early");
+                    }
+                }
+                () = cut => {}
             }
             drop(place);
         });

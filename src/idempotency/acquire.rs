@@ -114,7 +114,8 @@ pub async fn take_over(
 
 /// Reads the record and decides what may be done about it.
 ///
-/// It is read after a claim met a row, so a failure says nothing about what that row's request did.
+/// Whoever looks has met a key that is in use. When the look fails, it is not known what was done
+/// under it, and "not executed" would be a guess.
 pub async fn see(app: &App, attempt: &Attempt) -> Result<Decision, RunError> {
     let sought = [(attempt.merchant_id, attempt.key.clone())];
     let sightings = app.database.run(&Read(&sought)).await.map_err(unknown)?;

@@ -73,8 +73,8 @@ pub enum RunError {
 /// answer is that it is not known yet.
 pub async fn run(app: &App, attempt: Attempt) -> Result<Answer, RunError> {
     let attempt = Arc::new(attempt);
-    let (task, asked) = (app.clone(), Arc::clone(&attempt));
-    let work = app.tasks.spawn(async move { execute(&task, &asked).await });
+    let (task, tried) = (app.clone(), Arc::clone(&attempt));
+    let work = app.tasks.spawn(async move { execute(&task, &tried).await });
     let answer = match timeout(app.settings.http.request_timeout, work).await {
         Ok(Ok(answer)) => answer?,
         Ok(Err(_panicked)) => return Err(RunError::Panicked),
@@ -84,10 +84,11 @@ pub async fn run(app: &App, attempt: Attempt) -> Result<Answer, RunError> {
     Ok(answer)
 }
 
-/// The work outlasted the request: what may be said is what the record says.
+/// The work outlasted the request: the record decides what may be said. It may be another request's,
+/// or finished; the work may even be waiting for its claim.
 async fn still_working(app: &App, attempt: &Attempt) -> Result<Answer, RunError> {
     let resource_id = match see(app, attempt).await? {
-        // The claim may be on its way to its commit.
+        // The claim may be on its way.
         Decision::Claim => return Err(RunError::OutcomeUnknown(None)),
         Decision::Reclaim(record) | Decision::TakeOver(record) => record.resource_id,
         Decision::Answer(Known::InProgress { resource_id, .. }) => resource_id,

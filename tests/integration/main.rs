@@ -9,6 +9,14 @@
 
 mod connections;
 mod embedded;
+mod expiry;
+mod leases;
+mod outcomes;
+mod races;
 mod readme;
+mod recovery;
+mod release;
 mod replay;
+mod shutdown;
+mod states;
 mod support;

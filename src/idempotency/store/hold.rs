@@ -8,7 +8,8 @@ use uuid::Uuid;
 use super::{Holders, interval};
 use crate::{db::Step, idempotency::record::Acquired};
 
-/// Renews leases: exactly those that are still held by who asks, and not parked meanwhile.
+/// Renews leases: exactly those that are still held by who asks. A record that was parked or let go
+/// meanwhile has another owner.
 #[derive(Debug)]
 pub struct Renew<'a> {
     pub held: &'a [Acquired],
@@ -63,6 +64,9 @@ impl Step for Renew<'_> {
 }
 
 /// Lets records rest: it is not known what the gateway did, and somebody looks again later.
+///
+/// A parked record has an owner that nobody is: a renewal that was sent before and arrives after
+/// would otherwise turn the rest into a lease.
 #[derive(Debug)]
 pub struct Park<'a> {
     pub held: &'a [Acquired],
@@ -96,7 +100,8 @@ impl Step for Park<'_> {
                 FOR UPDATE OF record
             )
             UPDATE idempotency_keys AS record
-            SET unknown_since = COALESCE(record.unknown_since, now()),
+            SET owner = gen_random_uuid(),
+                unknown_since = COALESCE(record.unknown_since, now()),
                 lease_expires_at = now() + holder.rest
             FROM locked
             JOIN holder USING (merchant_id, key)
@@ -105,7 +110,7 @@ impl Step for Park<'_> {
               AND record.status = 'processing'
               AND record.fence = holder.fence
               AND record.owner = holder.owner
-            RETURNING record.owner"#,
+            RETURNING holder.owner AS "owner!""#,
             &holders.merchants,
             &holders.keys,
             &holders.fences,
@@ -118,7 +123,7 @@ impl Step for Park<'_> {
 }
 
 /// Ends leases before their time, so that somebody else takes over at once. This is not a release:
-/// the gateway may have heard of the record.
+/// the gateway may have heard of the record. Like a parked record it has an owner that nobody is.
 #[derive(Debug)]
 pub struct LetGo<'a>(pub &'a [Acquired]);
 
@@ -146,7 +151,8 @@ impl Step for LetGo<'_> {
                 FOR UPDATE OF record
             )
             UPDATE idempotency_keys AS record
-            SET lease_expires_at = now()
+            SET owner = gen_random_uuid(),
+                lease_expires_at = now()
             FROM locked
             JOIN holder USING (merchant_id, key)
             WHERE record.merchant_id = locked.merchant_id

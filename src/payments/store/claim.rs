@@ -132,6 +132,8 @@ impl Step for Claim<'_> {
 
 /// Claims released keys again, for the same request only: a fresh owner, the same gateway key, and
 /// the payment row that the release took away. Answers with the claims that won.
+///
+/// The gateway is the one that is sent to from now on: nothing ever had an effect at another.
 #[derive(Debug)]
 pub struct Reclaim<'a>(pub &'a [NewPayment]);
 
@@ -181,7 +183,6 @@ impl Step for Reclaim<'_> {
                     owner = entry.owner,
                     attempts = record.attempts + 1,
                     request_id = entry.request_id,
-                    -- Nothing was ever executed: it may go to the gateway that is configured now.
                     gateway = entry.gateway,
                     first_sent_at = now(),
                     lease_expires_at = now() + entry.lease_ttl,

@@ -166,6 +166,11 @@ impl Step for Settle<'_> {
             ended AS (
                 UPDATE idempotency_keys AS record
                 SET status = entry.record_status,
+                    -- One that goes on resting is nobody's, as after `park`.
+                    owner = CASE
+                        WHEN entry.record_status = 'processing' THEN gen_random_uuid()
+                        ELSE record.owner
+                    END,
                     response_status = entry.response_status,
                     response_body = entry.response_body,
                     response_headers = entry.response_headers,
@@ -192,7 +197,7 @@ impl Step for Settle<'_> {
                   AND record.status = 'processing'
                   AND record.fence = entry.fence
                   AND record.owner = entry.owner
-                RETURNING record.owner
+                RETURNING entry.owner
             )
             SELECT owner AS "owner!"
             FROM ended"#,

@@ -16,7 +16,7 @@ use secrecy::SecretString;
 use tempfile::TempDir;
 use tokio::{sync::oneshot, task::JoinHandle};
 
-use super::{client::Client, database::TestDatabase};
+use super::{client::Client, database::TestDatabase, pair::sends};
 
 /// A running service.
 #[derive(Debug)]
@@ -62,6 +62,13 @@ impl TestApp {
     /// Effects in the journal of the sandbox, over all keys.
     pub fn effects(&self) -> usize {
         effects(&self.sandbox.path().join(journal::FILE_NAME))
+    }
+
+    /// Payments that were sent to the sandbox, over all keys. A gateway that does its part keeps a
+    /// second send of a key from having an effect: the service must not rely on that.
+    pub fn sends(&self) -> usize {
+        let journal = self.sandbox.path().join(journal::FILE_NAME);
+        sends(&journal::read(journal).unwrap())
     }
 
     /// Asks the service to stop and waits until it has.

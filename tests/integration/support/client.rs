@@ -85,6 +85,12 @@ impl Client {
         self.pay_bytes(key, body.to_string().into_bytes()).await
     }
 
+    /// The same at a service that may break off.
+    pub async fn pay_or_break(&self, key: &str, body: &Value) -> reqwest::Result<Reply> {
+        let request = self.payment_request(body.to_string());
+        try_send(request.header("idempotency-key", key)).await
+    }
+
     /// The same with a body as it is.
     pub async fn pay_bytes(&self, key: &str, body: impl Into<Vec<u8>>) -> Reply {
         send(self.payment_request(body).header("idempotency-key", key)).await

@@ -33,6 +33,7 @@ pub struct Scripted {
     asked: Mutex<Vec<Find>>,
     called: Notify,
     gate: Notify,
+    other_name: Option<&'static str>,
 }
 
 /// The outcome of a payment that went well.
@@ -54,6 +55,13 @@ impl Scripted {
     #[must_use]
     pub fn finding(self, findings: impl IntoIterator<Item = Finding>) -> Self {
         lock(&self.findings).extend(findings);
+        self
+    }
+
+    /// The same under another name than the sandbox's.
+    #[must_use]
+    pub fn named(mut self, name: &'static str) -> Self {
+        self.other_name = Some(name);
         self
     }
 
@@ -87,7 +95,7 @@ impl Scripted {
 #[async_trait]
 impl Gateway for Scripted {
     fn name(&self) -> &'static str {
-        "sandbox"
+        self.other_name.unwrap_or("sandbox")
     }
 
     fn key_window(&self) -> Duration {

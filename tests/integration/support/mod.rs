@@ -4,6 +4,9 @@
 pub mod app;
 pub mod client;
 pub mod database;
+pub mod faults;
 pub mod gateway;
+pub mod pair;
 pub mod postgres;
 pub mod process;
+pub mod race;
