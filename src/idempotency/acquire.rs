@@ -113,13 +113,12 @@ pub async fn take_over(
 }
 
 /// Reads the record and decides what may be done about it.
+///
+/// Only asked after a claim met a record: somebody had the key, so a record that cannot be read
+/// leaves open whether the request was executed.
 pub async fn see(app: &App, attempt: &Attempt) -> Result<Decision, RunError> {
     let sought = [(attempt.merchant_id, attempt.key.clone())];
-    let sightings = app
-        .database
-        .run(&Read(&sought))
-        .await
-        .map_err(not_executed)?;
+    let sightings = app.database.run(&Read(&sought)).await.map_err(unknown)?;
     let sighting = sightings.into_iter().next().unwrap_or(Sighting::Absent);
     let asked = Asked {
         operation: attempt.operation,
@@ -202,10 +201,6 @@ fn new_payment(app: &App, attempt: &Attempt, resource_id: Uuid) -> NewPayment {
         lease_ttl: app.leases.ttl(),
     };
     create::new_payment(app, record, attempt.command.clone())
-}
-
-fn not_executed(error: DbError) -> RunError {
-    RunError::NotExecuted(Some(error))
 }
 
 fn unknown(error: DbError) -> RunError {
