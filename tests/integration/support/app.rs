@@ -38,6 +38,7 @@ pub struct TestAppBuilder {
     clock: Arc<dyn Clock>,
     database: Option<Arc<TestDatabase>>,
     sandbox: Option<Arc<TempDir>>,
+    database_url: Option<String>,
 }
 
 impl TestApp {
@@ -56,12 +57,23 @@ impl TestApp {
             clock: Arc::new(SystemClock),
             database: None,
             sandbox: None,
+            database_url: None,
         }
     }
 
     /// Effects in the journal of the sandbox, over all keys.
     pub fn effects(&self) -> usize {
         effects(&self.sandbox.path().join(journal::FILE_NAME))
+    }
+
+    /// Calls of `authorize` in the journal of the sandbox, over all keys.
+    pub fn sends(&self) -> usize {
+        let text = std::fs::read_to_string(self.sandbox.path().join(journal::FILE_NAME));
+        let authorize = |line: &&str| {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            line["kind"] == "request" && line["call"] == "authorize"
+        };
+        text.unwrap_or_default().lines().filter(authorize).count()
     }
 
     /// Asks the service to stop and waits until it has.
@@ -121,6 +133,13 @@ impl TestAppBuilder {
         self
     }
 
+    /// By another way than straight to the server; `database` must be the same one.
+    #[must_use]
+    pub fn database_url(mut self, url: String) -> Self {
+        self.database_url = Some(url);
+        self
+    }
+
     pub async fn start(mut self) -> TestApp {
         let database = match self.database {
             Some(database) => database,
@@ -129,7 +148,9 @@ impl TestAppBuilder {
         let sandbox = self
             .sandbox
             .unwrap_or_else(|| Arc::new(tempfile::tempdir().unwrap()));
-        self.settings.database.database_url = Some(SecretString::from(database.url()));
+        self.settings.database.database_url = Some(SecretString::from(
+            self.database_url.unwrap_or_else(|| database.url()),
+        ));
         let settings = self.settings.validate().unwrap();
         let gateway = self.gateway.unwrap_or_else(|| {
             Arc::new(Sandbox::in_folder(sandbox.path(), Arc::clone(&self.clock)).unwrap())

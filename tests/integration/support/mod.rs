@@ -3,7 +3,11 @@
 
 pub mod app;
 pub mod client;
+pub mod command;
 pub mod database;
 pub mod gateway;
+pub mod metrics;
 pub mod postgres;
 pub mod process;
+pub mod proxy;
+pub mod wait;

@@ -36,12 +36,17 @@ pub struct ProcessBuilder {
 impl Process {
     /// `oncepay serve` on a database, with its sandbox in `folder`.
     pub fn builder(database: &TestDatabase, folder: &Path) -> ProcessBuilder {
+        Self::at_url(&database.url(), folder)
+    }
+
+    /// The same on any database.
+    pub fn at_url(database_url: &str, folder: &Path) -> ProcessBuilder {
         let mut command = Command::new(env!("CARGO_BIN_EXE_oncepay"));
         command
             .arg("serve")
             .env_clear()
             .current_dir(folder)
-            .env("DATABASE_URL", database.url())
+            .env("DATABASE_URL", database_url)
             .env("SANDBOX_DIR", folder)
             .env("HTTP_ADDR", "127.0.0.1:0")
             .env("METRICS_ADDR", "127.0.0.1:0")
@@ -118,6 +123,18 @@ impl ProcessBuilder {
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
+        self
+    }
+
+    #[must_use]
+    pub fn env_remove(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
+    #[must_use]
+    pub fn arg(mut self, argument: &str) -> Self {
+        self.command.arg(argument);
         self
     }
 
