@@ -7,7 +7,18 @@
     reason = "helpers of tests panic; the lints spare functions marked as tests only"
 )]
 
+mod cleaning;
+mod clocks;
+mod commands;
 mod connections;
+mod durability;
 mod embedded;
+mod feed;
+mod metrics;
+mod migrations;
+mod outages;
 mod replay;
+mod schema;
+mod settings;
 mod support;
+mod timezones;
