@@ -80,7 +80,10 @@ async fn only_finished_expired_records_are_deleted() {
         Act::Say(Outcome::Unknown(oncepay::gateways::Unknown::Timeout)),
         Act::Hang,
     ]));
-    let app = TestApp::builder().gateway(gateway.clone()).start().await;
+    let app = TestApp::builder()
+        .gateway(Arc::<Scripted>::clone(&gateway))
+        .start()
+        .await;
     app.client
         .pay("expired", &payment())
         .await
@@ -154,7 +157,10 @@ async fn a_finished_key_answers_410_before_and_after_its_record_is_deleted() {
 async fn a_released_key_goes_with_its_record_and_may_be_used_again() {
     let refused = || Act::Say(Outcome::NotExecuted(NotExecuted::Refused));
     let gateway = Arc::new(Scripted::new([refused(), refused(), refused()]));
-    let app = TestApp::builder().gateway(gateway.clone()).start().await;
+    let app = TestApp::builder()
+        .gateway(Arc::<Scripted>::clone(&gateway))
+        .start()
+        .await;
     let released = app.client.pay("K", &payment()).await;
     app.client.pay("other", &payment()).await.assert_status(201);
     for key in ["K", "other"] {
@@ -322,7 +328,7 @@ async fn a_cleaner_whose_round_fails_tries_again_and_reports_both() {
 async fn a_cleaner_whose_round_panics_goes_on_with_the_next() {
     let clock = Arc::new(PanickingClock::default());
     let app = TestApp::builder()
-        .clock(clock.clone())
+        .clock(Arc::<PanickingClock>::clone(&clock))
         .settings(|settings| "50ms".clone_into(&mut settings.cleaner.cleanup_interval))
         .start()
         .await;

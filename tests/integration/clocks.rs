@@ -17,7 +17,7 @@ use crate::support::{
 async fn a_lease_of_2500_milliseconds_ends_2500_milliseconds_from_its_claim() {
     let gateway = Arc::new(Scripted::new([Act::Hang]));
     let app = TestApp::builder()
-        .gateway(gateway.clone())
+        .gateway(Arc::<Scripted>::clone(&gateway))
         .settings(|settings| "2500ms".clone_into(&mut settings.idempotency.idempotency_lease_ttl))
         .start()
         .await;

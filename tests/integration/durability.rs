@@ -50,10 +50,7 @@ fn kill_with_children(postmaster: u32) {
     let all: Vec<u32> = std::iter::once(postmaster).chain(children).collect();
     for pid in all {
         // A backend may have ended by itself meanwhile.
-        drop(kill(
-            Pid::from_raw(pid.try_into().unwrap()),
-            Signal::SIGKILL,
-        ));
+        let _gone_or_killed = kill(Pid::from_raw(pid.try_into().unwrap()), Signal::SIGKILL);
     }
 }
 

@@ -30,7 +30,7 @@ async fn positions_have_no_gaps_after_concurrent_settles_of_two_merchants() {
     let pay = |number: usize| {
         let client = &clients[number % clients.len()];
         // Declines have events too.
-        let method = if number % 5 == 0 {
+        let method = if number.is_multiple_of(5) {
             "pm_card_declined"
         } else {
             "pm_card_visa"

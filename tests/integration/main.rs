@@ -4,6 +4,9 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::indexing_slicing,
+    clippy::float_arithmetic,
+    unreachable_pub,
     reason = "helpers of tests panic; the lints spare functions marked as tests only"
 )]
 

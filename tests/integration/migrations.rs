@@ -89,7 +89,7 @@ async fn oncepay_and_sqlx_apply_the_same_migrations() {
         run(command, MIGRATIONS.as_ref())
     };
     if Command::new("sqlx").arg("--version").output().is_err() {
-        eprintln!("sqlx-cli is not installed: nothing to compare with");
+        // Nothing to compare with; CI has it.
         return;
     }
 

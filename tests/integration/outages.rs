@@ -105,7 +105,7 @@ async fn a_database_that_swallows_everything_is_given_up_after_the_deadline() {
 #[tokio::test]
 async fn a_claim_whose_answer_is_lost_is_recognised_by_its_owner() {
     let (app, proxy) = start().await;
-    proxy.arm("-- claim\n", Fault::LoseAnswer);
+    proxy.arm("-- claim\n", Fault::AnswerLost);
 
     let first = app.client.pay("K", &payment()).await;
     let second = app.client.pay("K", &payment()).await;
@@ -127,7 +127,7 @@ async fn a_claim_whose_answer_is_lost_is_recognised_by_its_owner() {
 #[tokio::test]
 async fn a_database_lost_while_the_claim_commits_is_an_unknown_outcome() {
     let (app, proxy) = start().await;
-    proxy.arm("-- claim\n", Fault::LoseAnswerAndCut);
+    proxy.arm("-- claim\n", Fault::AnswerLostAndCut);
 
     let first = app.client.pay("K", &payment()).await;
     let effects_then = app.effects();
@@ -151,7 +151,7 @@ async fn a_database_lost_while_the_claim_commits_is_an_unknown_outcome() {
 #[tokio::test]
 async fn a_claim_that_never_arrived_is_an_unknown_outcome_too() {
     let (app, proxy) = start().await;
-    proxy.arm("-- claim\n", Fault::LoseStatementAndCut);
+    proxy.arm("-- claim\n", Fault::StatementLostAndCut);
 
     let first = app.client.pay("K", &payment()).await;
     proxy.set(Network::Up);
@@ -168,7 +168,7 @@ async fn a_claim_that_never_arrived_is_an_unknown_outcome_too() {
 #[tokio::test]
 async fn a_settle_whose_answer_is_lost_is_answered_with_what_is_stored() {
     let (app, proxy) = start().await;
-    proxy.arm("-- settle\n", Fault::LoseAnswer);
+    proxy.arm("-- settle\n", Fault::AnswerLost);
 
     let first = app.client.pay("K", &payment()).await;
     let second = app.client.pay("K", &payment()).await;
@@ -184,7 +184,7 @@ async fn a_settle_whose_answer_is_lost_is_answered_with_what_is_stored() {
 #[tokio::test]
 async fn a_settle_that_never_arrived_is_sent_again_and_the_gateway_is_not_called_again() {
     let (app, proxy) = start().await;
-    proxy.arm("-- settle\n", Fault::LoseStatement);
+    proxy.arm("-- settle\n", Fault::StatementLost);
 
     let first = app.client.pay("K", &payment()).await;
 
@@ -198,7 +198,7 @@ async fn a_settle_that_never_arrived_is_sent_again_and_the_gateway_is_not_called
 #[tokio::test]
 async fn an_owner_waits_for_a_database_that_comes_back_within_its_lease() {
     let (app, proxy) = start().await;
-    proxy.arm("-- settle\n", Fault::LoseStatementAndCut);
+    proxy.arm("-- settle\n", Fault::StatementLostAndCut);
 
     let body = payment();
     let (first, ()) = tokio::join!(app.client.pay("K", &body), async {
@@ -222,7 +222,7 @@ async fn an_owner_waits_for_a_database_that_comes_back_within_its_lease() {
 #[tokio::test]
 async fn a_database_lost_before_settle_for_longer_than_the_lease_is_an_unknown_outcome() {
     let (app, proxy) = start().await;
-    proxy.arm("-- settle\n", Fault::LoseStatementAndCut);
+    proxy.arm("-- settle\n", Fault::StatementLostAndCut);
 
     let first = app.client.pay("K", &payment()).await;
     let effects_then = app.effects();
@@ -239,7 +239,7 @@ async fn a_database_lost_before_settle_for_longer_than_the_lease_is_an_unknown_o
 #[tokio::test]
 async fn a_settle_committed_just_before_an_outage_is_replayed_after_it() {
     let (app, proxy) = start().await;
-    proxy.arm("-- settle\n", Fault::LoseAnswerAndCut);
+    proxy.arm("-- settle\n", Fault::AnswerLostAndCut);
 
     let first = app.client.pay("K", &payment()).await;
     proxy.set(Network::Up);
@@ -257,7 +257,7 @@ async fn a_settle_committed_just_before_an_outage_is_replayed_after_it() {
 async fn a_retry_that_cannot_read_the_record_it_met_does_not_say_that_nothing_happened() {
     let (app, proxy) = start().await;
     let first = app.client.pay("K", &payment()).await;
-    proxy.arm("-- read\n", Fault::LoseStatementAndCut);
+    proxy.arm("-- read\n", Fault::StatementLostAndCut);
 
     let retry = app.client.pay("K", &payment()).await;
     proxy.set(Network::Up);

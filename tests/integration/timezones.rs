@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use oncepay::clock::{Clock as _, SystemClock};
 use serde_json::Value;
 
 use crate::support::{
@@ -29,7 +30,7 @@ async fn life(database: &TestDatabase, service: &Process) -> Vec<String> {
     let created: DateTime<Utc> = text(&first.json(), "created_at").parse().unwrap();
     seen.push(format!(
         "fresh {}",
-        (Utc::now() - created).abs() < TimeDelta::minutes(1)
+        (SystemClock.now() - created).abs() < TimeDelta::minutes(1)
     ));
     seen.push(format!(
         "utc {}",
@@ -109,7 +110,7 @@ async fn time_zones_of_database_role_and_process_change_no_answer() {
     assert_eq!(effects(&journal), 1);
 }
 
-/// pg_cron and psql run the cleaner's function in sessions of their own zone.
+/// `pg_cron` and psql run the cleaner's function in sessions of their own zone.
 #[tokio::test]
 async fn the_cleaners_function_deletes_the_same_in_every_time_zone() {
     let database = Arc::new(TestDatabase::create().await);

@@ -40,13 +40,13 @@ pub enum Network {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The connection breaks before the server hears of it.
-    LoseStatement,
-    /// The server has committed; the connection breaks before the answer.
-    LoseAnswer,
+    StatementLost,
     /// The same, and the network is cut.
-    LoseAnswerAndCut,
-    /// The server hears nothing of it, and the network is cut.
-    LoseStatementAndCut,
+    StatementLostAndCut,
+    /// The server has committed; the connection breaks before the answer.
+    AnswerLost,
+    /// The same, and the network is cut.
+    AnswerLostAndCut,
 }
 
 /// A running proxy; its connections end with the test's database.
@@ -134,13 +134,13 @@ async fn serve(client: TcpStream, state: Arc<State>) -> io::Result<()> {
     if *network.borrow() == Network::Cut {
         return Ok(());
     }
-    let server = TcpStream::connect((state.upstream.0.as_str(), state.upstream.1)).await?;
+    let upstream = TcpStream::connect((state.upstream.0.as_str(), state.upstream.1)).await?;
     let (from_client, to_client) = client.into_split();
-    let (from_server, to_server) = server.into_split();
-    let (withhold, withheld) = watch::channel(None);
+    let (from_server, to_server) = upstream.into_split();
+    let (withhold, withholding) = watch::channel(None);
     tokio::select! {
         ended = statements(from_client, to_server, &state, &withhold) => ended,
-        ended = answers(from_server, to_client, &state, &withheld) => ended,
+        ended = answers(from_server, to_client, &state, &withholding) => ended,
         _ = network.wait_for(|network| *network == Network::Cut) => Ok(()),
     }
 }
@@ -160,12 +160,14 @@ async fn statements(
         let message = read_message(&mut from, Some(kind)).await?;
         let body = message.get(5..).unwrap_or_default();
         match executed(kind, body, &mut prepared).and_then(|sql| state.strike(&sql)) {
-            Some(Fault::LoseStatement) => return Ok(()),
-            Some(Fault::LoseStatementAndCut) => {
+            Some(Fault::StatementLost) => return Ok(()),
+            Some(Fault::StatementLostAndCut) => {
                 state.network.send_replace(Network::Cut);
                 return Ok(());
             }
-            Some(fault) => drop(withhold.send_replace(Some(fault))),
+            Some(fault) => {
+                withhold.send_replace(Some(fault));
+            }
             None => {}
         }
         pass(&mut to, &message, state).await?;
@@ -176,17 +178,17 @@ async fn answers(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     state: &State,
-    withheld: &watch::Receiver<Option<Fault>>,
+    withholding: &watch::Receiver<Option<Fault>>,
 ) -> io::Result<()> {
     loop {
         let kind = from.read_u8().await?;
         let message = read_message(&mut from, Some(kind)).await?;
-        let fault = *withheld.borrow();
+        let fault = *withholding.borrow();
         match fault {
             None => pass(&mut to, &message, state).await?,
             // ReadyForQuery: what was sent is committed, or refused.
             Some(fault) if kind == b'Z' => {
-                if fault == Fault::LoseAnswerAndCut {
+                if fault == Fault::AnswerLostAndCut {
                     state.network.send_replace(Network::Cut);
                 }
                 return Ok(());
