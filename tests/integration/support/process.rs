@@ -170,13 +170,18 @@ impl ProcessBuilder {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = String::new();
-        child
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut said)
-            .unwrap();
+        let mut stderr = child.stderr.take().unwrap();
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut said = String::new();
+            stderr.read_to_string(&mut said).unwrap();
+            drop(sender.send(said));
+        });
+        // Its end closes the pipe; one that serves keeps it open.
+        let Ok(said) = receiver.recv_timeout(START_PATIENCE) else {
+            drop(child.kill());
+            panic!("the service must refuse to start");
+        };
         (child.wait().unwrap(), said)
     }
 }
