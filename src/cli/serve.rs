@@ -1,6 +1,6 @@
 //! `oncepay serve`: the service against a database.
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::{net::TcpListener, signal::unix};
@@ -18,6 +18,9 @@ use crate::{
     telemetry::metrics,
     worker,
 };
+
+/// How often histograms give up their single values, and the pool is counted.
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Serves until SIGTERM or SIGINT, and then until what is under way has ended.
 pub async fn run(settings: Settings, migrate: bool) -> Result<(), CliError> {
@@ -104,6 +107,7 @@ impl Service {
         // Leases are renewed, and metrics served, until the last request has ended.
         let until_drained = Tasks::default();
         start_workers(&app, &until_drained);
+        start_upkeep(&app, &until_drained, &metrics);
         let metrics_router = router::metrics_router(metrics);
         let metrics_http = app.settings.http.clone();
         let metrics_tasks = until_drained.clone();
@@ -169,6 +173,20 @@ fn start_workers(app: &App, until_drained: &Tasks) {
     worker::start(&app.tasks, "gauges", cleaner::MEASURE_INTERVAL, move || {
         let app = measuring.clone();
         async move { cleaner::measure(&app.database).await }
+    });
+}
+
+/// Keeps the metrics small, scraped or not, and up to date.
+fn start_upkeep(app: &App, until_drained: &Tasks, metrics: &PrometheusHandle) {
+    let database = app.database.clone();
+    let metrics = metrics.clone();
+    worker::start(until_drained, "upkeep", UPKEEP_INTERVAL, move || {
+        let (database, metrics) = (database.clone(), metrics.clone());
+        async move {
+            metrics.run_upkeep();
+            database.observe();
+            Ok::<_, Infallible>(())
+        }
     });
 }
 

@@ -73,6 +73,14 @@ impl Database {
         &self.pool
     }
 
+    /// Says in the metrics how many connections there are.
+    pub fn observe(&self) {
+        let size = self.pool.size();
+        let idle = u32::try_from(self.pool.num_idle()).unwrap_or(size);
+        // Both change between the two looks.
+        metrics::connections(idle.min(size), size.saturating_sub(idle));
+    }
+
     /// Runs `step` to its end, again where the server refused it for contention.
     pub async fn run<S: Step>(&self, step: &S) -> Result<S::Output, DbError> {
         self.run_until(step, Instant::now() + DEADLINE).await

@@ -38,6 +38,7 @@ pub struct TestAppBuilder {
     clock: Arc<dyn Clock>,
     database: Option<Arc<TestDatabase>>,
     sandbox: Option<Arc<TempDir>>,
+    database_url: Option<String>,
 }
 
 impl TestApp {
@@ -56,6 +57,7 @@ impl TestApp {
             clock: Arc::new(SystemClock),
             database: None,
             sandbox: None,
+            database_url: None,
         }
     }
 
@@ -128,6 +130,13 @@ impl TestAppBuilder {
         self
     }
 
+    /// By another way than straight to the server; `database` must be the same one.
+    #[must_use]
+    pub fn database_url(mut self, url: String) -> Self {
+        self.database_url = Some(url);
+        self
+    }
+
     pub async fn start(mut self) -> TestApp {
         let database = match self.database {
             Some(database) => database,
@@ -136,7 +145,9 @@ impl TestAppBuilder {
         let sandbox = self
             .sandbox
             .unwrap_or_else(|| Arc::new(tempfile::tempdir().unwrap()));
-        self.settings.database.database_url = Some(SecretString::from(database.url()));
+        self.settings.database.database_url = Some(SecretString::from(
+            self.database_url.unwrap_or_else(|| database.url()),
+        ));
         let settings = self.settings.validate().unwrap();
         let gateway = self.gateway.unwrap_or_else(|| {
             Arc::new(Sandbox::in_folder(sandbox.path(), Arc::clone(&self.clock)).unwrap())

@@ -78,9 +78,53 @@ impl TestDatabase {
             .flatten()
     }
 
+    /// The texts that a query gives, one for each row.
+    pub async fn texts(&self, query: &str) -> Vec<String> {
+        let mut connection = self.connect().await;
+        sqlx::query_scalar(sqlx::AssertSqlSafe(query))
+            .fetch_all(&mut connection)
+            .await
+            .unwrap()
+    }
+
+    /// Records that finished and expired long ago, with their used keys, made without a service.
+    pub async fn add_expired_records(&self, merchant_id: MerchantId, count: u32) {
+        self.execute(&format!(
+            "INSERT INTO used_keys (merchant_id, key, operation, resource_id)
+             SELECT '{id}', 'expired-' || n, 'payments.create', gen_random_uuid()
+             FROM generate_series(1, {count}) AS n;
+             INSERT INTO idempotency_keys (
+                merchant_id, key, operation, request_hash, hash_version, request, resource_id,
+                gateway, gateway_key, first_sent_at, status, response_status, response_body,
+                response_headers, fence, owner, attempts, request_id, created_at, completed_at,
+                expires_at
+             )
+             SELECT '{id}', 'expired-' || n, 'payments.create',
+                decode(repeat('00', 32), 'hex'), 1, '{{}}', gen_random_uuid(), 'sandbox',
+                'gateway-key-' || n, now() - interval '2 days', 'completed', 201, '{{}}', '[]', 1,
+                gen_random_uuid(), 1, 'request', now() - interval '2 days',
+                now() - interval '2 days', now() - interval '1 day' - n * interval '1 ms'
+             FROM generate_series(1, {count}) AS n",
+            id = merchant_id.uuid(),
+        ))
+        .await;
+    }
+
     /// Runs a statement: for arranging what only an operator or a fault could do.
     pub async fn execute(&self, statement: &str) {
         execute(&mut self.connect().await, statement).await;
+    }
+
+    /// Runs a statement that may be refused; gives the SQLSTATE if it was.
+    pub async fn try_execute(&self, statement: &str) -> Option<String> {
+        let mut connection = self.connect().await;
+        let done = sqlx::raw_sql(sqlx::AssertSqlSafe(statement))
+            .execute(&mut connection)
+            .await;
+        match done {
+            Ok(_) => None,
+            Err(error) => Some(error.as_database_error().unwrap().code().unwrap().into()),
+        }
     }
 
     /// The one write of tests into records: everything about the key happened `by` earlier.
@@ -106,21 +150,24 @@ impl TestDatabase {
 
     /// A merchant with an API key; gives the secret.
     pub async fn merchant(&self, name: &str) -> (MerchantId, String) {
-        let mut connection = self.connect().await;
-        let now: DateTime<Utc> = sqlx::query_scalar("SELECT now()")
-            .fetch_one(&mut connection)
-            .await
-            .unwrap();
-        let name = oncepay::merchants::Name::parse(name).unwrap();
-        let merchant = oncepay::merchants::create_merchant(&mut connection, name, now)
-            .await
-            .unwrap();
-        let (_key, secret) =
-            oncepay::merchants::create_api_key(&mut connection, merchant.id, None, now)
-                .await
-                .unwrap();
-        (merchant.id, secret.expose().to_owned())
+        merchant_in(&mut self.connect().await, name).await
     }
+}
+
+/// A merchant with an API key in any database; gives the secret.
+pub async fn merchant_in(connection: &mut PgConnection, name: &str) -> (MerchantId, String) {
+    let now: DateTime<Utc> = sqlx::query_scalar("SELECT now()")
+        .fetch_one(&mut *connection)
+        .await
+        .unwrap();
+    let name = oncepay::merchants::Name::parse(name).unwrap();
+    let merchant = oncepay::merchants::create_merchant(connection, name, now)
+        .await
+        .unwrap();
+    let (_key, secret) = oncepay::merchants::create_api_key(connection, merchant.id, None, now)
+        .await
+        .unwrap();
+    (merchant.id, secret.expose().to_owned())
 }
 
 impl Drop for TestDatabase {

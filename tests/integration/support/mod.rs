@@ -3,10 +3,14 @@
 
 pub mod app;
 pub mod client;
+pub mod command;
 pub mod database;
 pub mod faults;
 pub mod gateway;
+pub mod metrics;
 pub mod pair;
 pub mod postgres;
 pub mod process;
+pub mod proxy;
 pub mod race;
+pub mod wait;

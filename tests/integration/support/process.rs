@@ -36,12 +36,17 @@ pub struct ProcessBuilder {
 impl Process {
     /// `oncepay serve` on a database, with its sandbox in `folder`.
     pub fn builder(database: &TestDatabase, folder: &Path) -> ProcessBuilder {
+        Self::at_url(&database.url(), folder)
+    }
+
+    /// The same on any database.
+    pub fn at_url(database_url: &str, folder: &Path) -> ProcessBuilder {
         let mut command = Command::new(env!("CARGO_BIN_EXE_oncepay"));
         command
             .arg("serve")
             .env_clear()
             .current_dir(folder)
-            .env("DATABASE_URL", database.url())
+            .env("DATABASE_URL", database_url)
             .env("SANDBOX_DIR", folder)
             .env("HTTP_ADDR", "127.0.0.1:0")
             .env("METRICS_ADDR", "127.0.0.1:0")
@@ -121,6 +126,18 @@ impl ProcessBuilder {
         self
     }
 
+    #[must_use]
+    pub fn env_remove(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
+    #[must_use]
+    pub fn arg(mut self, argument: &str) -> Self {
+        self.command.arg(argument);
+        self
+    }
+
     /// Starts it and waits until it listens.
     pub fn start(mut self) -> Process {
         let mut child = self
@@ -153,13 +170,18 @@ impl ProcessBuilder {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = String::new();
-        child
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut said)
-            .unwrap();
+        let mut stderr = child.stderr.take().unwrap();
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut said = String::new();
+            stderr.read_to_string(&mut said).unwrap();
+            drop(sender.send(said));
+        });
+        // Its end closes the pipe; one that serves keeps it open.
+        let Ok(said) = receiver.recv_timeout(START_PATIENCE) else {
+            drop(child.kill());
+            panic!("the service must refuse to start");
+        };
         (child.wait().unwrap(), said)
     }
 }
