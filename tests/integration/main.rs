@@ -7,7 +7,19 @@
     reason = "helpers of tests panic; the lints spare functions marked as tests only"
 )]
 
+mod bodies;
 mod connections;
 mod embedded;
+mod key_header;
+mod listing;
+mod merchants;
+mod mismatch;
+mod openapi;
+mod problems;
+mod reading;
 mod replay;
+mod secrets;
+mod slow_clients;
 mod support;
+mod validation;
+mod waiting;

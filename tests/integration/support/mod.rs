@@ -7,3 +7,18 @@ pub mod database;
 pub mod gateway;
 pub mod postgres;
 pub mod process;
+pub mod raw;
+
+use std::time::{Duration, Instant};
+
+/// Waits until `condition` holds, looking often; fails the test where it does not within `limit`.
+pub async fn wait_until(limit: Duration, mut condition: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + limit;
+    while !condition().await {
+        assert!(
+            Instant::now() < deadline,
+            "the condition must hold within {limit:?}"
+        );
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
