@@ -1,6 +1,8 @@
 //! The first check of all: a body that is too large or too slow is refused before anything else is
 //! looked at, and what comes after has it whole.
 
+use std::time::Duration;
+
 use axum::{
     body::{Body, HttpBody as _},
     extract::{Request, State},
@@ -10,7 +12,7 @@ use axum::{
 };
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::problem::{Problem, ProblemKind};
 use crate::app::App;
@@ -18,6 +20,9 @@ use crate::app::App;
 /// How much of a refused body is still taken in and dropped. A connection that is closed while its
 /// client sends takes the refusal with it: the client sees a reset and not why.
 const DISCARDED_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// A client that sends nothing for so long waits for the answer.
+const SILENCE: Duration = Duration::from_millis(500);
 
 /// Reads the body whole, within its limits.
 pub async fn limit_body(State(app): State<App>, request: Request, next: Next) -> Response {
@@ -68,7 +73,7 @@ async fn read(body: &mut Body, limit: usize, deadline: Instant) -> Result<Bytes,
 }
 
 async fn discard(mut body: Limited<Body>) {
-    while let Some(Ok(_dropped)) = body.frame().await {}
+    while let Ok(Some(Ok(_dropped))) = timeout(SILENCE, body.frame()).await {}
 }
 
 fn too_large(limit: usize) -> Problem {
