@@ -70,7 +70,9 @@ async fn without_a_valid_api_key_every_refusal_is_the_same() {
             SELECT merchant_id FROM api_keys ORDER BY created_at LIMIT 1)",
         )
         .await;
-    let wrong_secret = format!("{}x", &app.client.secret()[..app.client.secret().len() - 1]);
+    let mut wrong_secret = app.client.secret().to_owned();
+    wrong_secret.pop();
+    wrong_secret.push('x');
     let mut refusals = Vec::new();
     for key in ["K", "never-used"] {
         for client in [

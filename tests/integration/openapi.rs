@@ -188,7 +188,7 @@ async fn the_docs_page_loads_nothing_from_other_hosts() {
     let page = app.client.get("/docs/").await;
     let page = page.assert_status(200).text();
     let mut assets: Vec<String> = loaded(&page);
-    assert!(assets.iter().any(|asset| asset.ends_with(".js")), "{page}");
+    assert!(!assets.is_empty(), "{page}");
 
     let mut read = 0;
     while let Some(asset) = assets.pop() {
@@ -200,7 +200,8 @@ async fn the_docs_page_loads_nothing_from_other_hosts() {
         }
         let reply = app.client.get(&format!("/docs/{name}")).await;
         reply.assert_status(200);
-        if name.ends_with(".css") {
+        let media_type = reply.header("content-type").unwrap();
+        if media_type.starts_with("text/css") {
             assets.extend(loaded(&reply.text()));
         }
         read += 1;
