@@ -5,7 +5,7 @@ use axum::{
     http::{header, request::Parts},
 };
 
-use super::{error::unauthenticated, problem::Problem};
+use super::{error::unauthenticated, problem::Problem, query::refuse_card_numbers};
 use crate::{app::App, ids::MerchantId, merchants};
 
 /// The merchant who calls. Taking it as an argument is what authenticates a handler.
@@ -20,6 +20,8 @@ impl FromRequestParts<App> for Caller {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let secret = bearer(parts).ok_or_else(unauthenticated)?;
         let authenticated = merchants::authenticate(&app.database, secret).await?;
+        // Here, because every request of a merchant passes here, and nothing else of it was read.
+        refuse_card_numbers(&parts.uri)?;
         Ok(Self {
             merchant_id: authenticated.merchant_id,
         })

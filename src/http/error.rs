@@ -64,6 +64,11 @@ pub fn internal_error() -> Problem {
     )
 }
 
+/// Nothing is at the path.
+pub fn not_found() -> Problem {
+    Problem::new(ProblemKind::NotFound, "There is nothing at this path.")
+}
+
 impl From<KeyError> for Problem {
     fn from(error: KeyError) -> Self {
         let kind = if error == KeyError::Missing {

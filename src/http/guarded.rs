@@ -45,28 +45,36 @@ pub async fn respond(
     key: &IdempotencyKey,
     wait: Option<Duration>,
     answer: Result<Answer, RunError>,
-) -> Result<Response, Problem> {
+) -> Response {
     let response = match answer {
         Ok(answer) => answered(app, merchant_id, key, answer).await,
         Err(error) => Err(error.into()),
     };
     let mut response = match response {
-        Ok(response) => response,
-        Err(problem) => {
-            let mut response = problem.with_key(key.as_str()).into_response();
-            response
-                .headers_mut()
-                .insert(REPLAYED, HeaderValue::from_static("false"));
-            response
-        }
+        Ok(response) => with_key(key, response),
+        Err(problem) => refuse(key, problem),
     };
-    if let Ok(value) = HeaderValue::from_str(key.as_str()) {
-        response.headers_mut().insert(IDEMPOTENCY_KEY, value);
-    }
     if let Some((name, value)) = wait.and_then(prefer::applied) {
         response.headers_mut().insert(name, value);
     }
-    Ok(response)
+    response
+}
+
+/// Refuses a request under `key`, before its claim or after: the client corrects the request, or
+/// sends it again, and is told which key it may use for that.
+pub fn refuse(key: &IdempotencyKey, problem: Problem) -> Response {
+    let mut response = problem.with_key(key.as_str()).into_response();
+    response
+        .headers_mut()
+        .insert(REPLAYED, HeaderValue::from_static("false"));
+    with_key(key, response)
+}
+
+fn with_key(key: &IdempotencyKey, mut response: Response) -> Response {
+    if let Ok(value) = HeaderValue::from_str(key.as_str()) {
+        response.headers_mut().insert(IDEMPOTENCY_KEY, value);
+    }
+    response
 }
 
 async fn answered(
@@ -167,6 +175,12 @@ async fn unresolved(
 /// Section 2.7 of the IETF draft: 422, also while the first request is in progress. SDKs retry 409
 /// by themselves, and this must not be retried.
 fn mismatch(operation: &str, members: Vec<String>) -> Problem {
+    // Where no member differs, the client should not look for one.
+    let elsewhere = if members.is_empty() {
+        ", with another operation, path or query"
+    } else {
+        ""
+    };
     let errors = members
         .into_iter()
         .map(|pointer| ProblemMember {
@@ -177,7 +191,10 @@ fn mismatch(operation: &str, members: Vec<String>) -> Problem {
         .collect();
     Problem::new(
         ProblemKind::IdempotencyKeyReused,
-        format!("The key was first used for another request of {operation}. Nothing was executed."),
+        format!(
+            "The key was first used for another request of {operation}{elsewhere}. Nothing was \
+             executed."
+        ),
     )
     .with_errors(errors)
 }

@@ -4,7 +4,7 @@ use axum::{
     Extension,
     body::Body,
     extract::{MatchedPath, Request, State},
-    http::{HeaderName, HeaderValue, header},
+    http::{HeaderName, HeaderValue, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::{
-    error::internal_error,
+    error::{internal_error, not_found},
     problem::{MEDIA_TYPE, Problem},
 };
 use crate::{app::App, ids::RequestId, telemetry::metrics};
@@ -87,7 +87,8 @@ fn known_route(route: &str) -> &str {
 /// Writes the body of a problem, and the headers that every answer has.
 fn finished(mut response: Response, request_id: RequestId) -> Response {
     let request_id = request_id.to_string();
-    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+    let problem = response.extensions_mut().remove::<Problem>();
+    if let Some(problem) = problem.or_else(|| of_others(&response)) {
         let document = problem.document(&request_id);
         let body = serde_json::to_vec(&document).unwrap_or_default();
         *response.body_mut() = Body::from(body);
@@ -96,8 +97,9 @@ fn finished(mut response: Response, request_id: RequestId) -> Response {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         should_retry(headers, document.retryable);
     } else if response.status().as_u16() >= 400 {
-        // A stored decline: it is final.
-        should_retry(response.headers_mut(), false);
+        // A stored decline is final; a service that is not ready may be later.
+        let later = response.status().is_server_error();
+        should_retry(response.headers_mut(), later);
     }
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&request_id) {
@@ -111,6 +113,19 @@ fn finished(mut response: Response, request_id: RequestId) -> Response {
         HeaderValue::from_static("nosniff"),
     );
     response
+}
+
+/// The pages of the API's description come from another crate, which answers errors in its words.
+fn of_others(response: &Response) -> Option<Problem> {
+    let media_type = response.headers().get(header::CONTENT_TYPE);
+    if media_type.is_some_and(|media_type| media_type.as_bytes().ends_with(b"json")) {
+        return None;
+    }
+    match response.status() {
+        StatusCode::NOT_FOUND => Some(not_found()),
+        status if status.is_server_error() => Some(internal_error()),
+        _ => None,
+    }
 }
 
 fn should_retry(headers: &mut axum::http::HeaderMap, retry: bool) {

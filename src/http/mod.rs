@@ -13,6 +13,7 @@ pub mod answer;
 pub mod auth;
 pub mod body;
 pub mod error;
+pub mod first_bytes;
 pub mod guarded;
 pub mod health;
 pub mod idempotency_key;

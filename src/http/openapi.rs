@@ -6,10 +6,12 @@ use serde::Serialize;
 use utoipa::{
     Modify, OpenApi, ToSchema,
     openapi::{
-        OpenApi as Document,
+        Content, OpenApi as Document, Ref, RefOr, Response,
         security::{Http, HttpAuthScheme, SecurityScheme},
     },
 };
+
+use super::problem::{MEDIA_TYPE, ProblemKind};
 
 /// The document that the routes are added to.
 #[derive(Debug, OpenApi)]
@@ -35,6 +37,54 @@ impl Modify for ApiKeySecurity {
             .get_or_insert_default()
             .add_security_scheme("api_key", scheme);
     }
+}
+
+/// What every operation can answer, whatever it does: the checks come before the handlers.
+const ANYWHERE: [(ProblemKind, &str); 3] = [
+    (ProblemKind::RequestTimeout, "The body was too slow"),
+    (ProblemKind::BodyTooLarge, "The body is too large"),
+    (ProblemKind::InternalError, "A bug"),
+];
+
+/// Adds what is the same for all operations, and gives problems their media type.
+pub fn complete(document: &mut Document) {
+    for path in document.paths.paths.values_mut() {
+        let operations = [
+            &mut path.get,
+            &mut path.post,
+            &mut path.put,
+            &mut path.delete,
+        ];
+        for operation in operations.into_iter().flatten() {
+            let responses = &mut operation.responses.responses;
+            for (kind, description) in ANYWHERE {
+                let status = kind.entry().status.as_str().to_owned();
+                responses.entry(status).or_insert_with(|| {
+                    let mut response = Response::new(description);
+                    response.content.insert(MEDIA_TYPE.to_owned(), problem());
+                    RefOr::T(response)
+                });
+            }
+            for response in responses.values_mut() {
+                if let RefOr::T(response) = response {
+                    name_problem(response);
+                }
+            }
+        }
+    }
+}
+
+/// utoipa describes every body as `application/json`.
+fn name_problem(response: &mut Response) {
+    if response.content.get("application/json") == Some(&problem()) {
+        response.content.clear();
+        response.content.insert(MEDIA_TYPE.to_owned(), problem());
+    }
+}
+
+fn problem() -> RefOr<Content> {
+    let schema = Ref::from_schema_name("ProblemDocument");
+    RefOr::T(Content::new(Some(schema)))
 }
 
 /// What `POST /v1/payments` reads. For the description only: the reader is strict JSON and

@@ -5,7 +5,7 @@ use axum::{
     http::request::Parts,
 };
 
-use super::problem::{Problem, ProblemKind};
+use super::{error::not_found, problem::Problem};
 
 #[derive(Clone, Debug)]
 pub struct PathSegment(pub String);
@@ -14,7 +14,6 @@ impl<S: Send + Sync> FromRequestParts<S> for PathSegment {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let not_found = || Problem::new(ProblemKind::NotFound, "There is nothing at this path.");
         // Refused when a segment is not UTF-8 after decoding: such a thing has no name here.
         let segments = RawPathParams::from_request_parts(parts, state)
             .await

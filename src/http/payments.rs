@@ -76,9 +76,16 @@ pub async fn create(
     RequestKey(key): RequestKey,
     context: Context,
     uri: Uri,
-    StrictBody { document, wait }: StrictBody,
-) -> Result<Response, Problem> {
-    let command = CreatePayment::from_document(&document)?;
+    body: Result<StrictBody, Problem>,
+) -> Response {
+    let read = body.and_then(|StrictBody { document, wait }| {
+        let command = CreatePayment::from_document(&document)?;
+        Ok((document, wait, command))
+    });
+    let (document, wait, command) = match read {
+        Ok(read) => read,
+        Err(problem) => return guarded::refuse(&key, problem),
+    };
     let operation = Operation::PaymentsCreate;
     let attempt = Attempt {
         merchant_id: caller.merchant_id,
@@ -102,6 +109,7 @@ pub async fn create(
     params(("id" = String, Path, description = "`pay_…`")),
     responses(
         (status = 200, description = "The payment as it stands", body = PaymentView),
+        (status = 400, description = "The query holds a card number", body = ProblemDocument),
         (status = 401, description = "No valid API key", body = ProblemDocument),
         (status = 404, description = "This merchant has no such payment", body = ProblemDocument),
         (status = 503, description = "The database cannot be reached", body = ProblemDocument),
@@ -192,10 +200,10 @@ fn read_key(text: &str) -> Option<String> {
     Some(key.as_str().to_owned())
 }
 
-/// PostgreSQL counts years to 294276 only; nothing outside of these has a payment.
+/// The years of RFC 3339, 0 to 9999, are all within those of PostgreSQL.
 fn read_instant(text: &str) -> Option<DateTime<Utc>> {
-    let instant = DateTime::parse_from_rfc3339(text).ok()?.to_utc();
-    Some(instant)
+    let instant = DateTime::parse_from_rfc3339(text).ok()?;
+    Some(instant.to_utc())
 }
 
 fn not_found() -> Problem {

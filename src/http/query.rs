@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use axum::{extract::FromRequestParts, http::request::Parts};
+use axum::{
+    extract::FromRequestParts,
+    http::{Uri, request::Parts},
+};
 
 use super::problem::{Problem, ProblemKind, ProblemMember};
+use crate::payments::card_number::looks_like_card_number;
 
 /// The parameters of a query, each at most once.
 #[derive(Clone, Debug, Default)]
@@ -13,15 +17,9 @@ pub struct QueryMembers(BTreeMap<String, String>);
 impl<S: Send + Sync> FromRequestParts<S> for QueryMembers {
     type Rejection = Problem;
 
-    #[expect(
-        clippy::disallowed_types,
-        reason = "decodes only; refusals are answered by us"
-    )]
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
-            .map_err(|_malformed| invalid("", "malformed", "the query cannot be decoded"))?;
         let mut members = BTreeMap::new();
-        for (name, value) in pairs.0 {
+        for (name, value) in pairs(&parts.uri)? {
             if value.contains('\0') {
                 return Err(invalid(
                     &name,
@@ -65,6 +63,34 @@ impl QueryMembers {
             )),
         }
     }
+}
+
+/// Refuses a card number among the names and values of a query, whether or not anybody reads it
+/// (D4): queries end up in the logs of proxies, and filters in the statements of databases.
+///
+/// A path that holds one leads nowhere, and other headers than the key are neither kept nor logged;
+/// they are not searched, because tracing headers carry long random numbers, of which some are card
+/// numbers by all their rules.
+pub fn refuse_card_numbers(uri: &Uri) -> Result<(), Problem> {
+    let found = pairs(uri)?
+        .iter()
+        .any(|(name, value)| looks_like_card_number(name) || looks_like_card_number(value));
+    if found {
+        let message = "is a card number; card data must not be sent here";
+        // Where it is a name it cannot be named.
+        return Err(invalid("", "card-number", message));
+    }
+    Ok(())
+}
+
+#[expect(
+    clippy::disallowed_types,
+    reason = "decodes only; refusals are answered by us"
+)]
+fn pairs(uri: &Uri) -> Result<Vec<(String, String)>, Problem> {
+    let pairs = axum::extract::Query::try_from_uri(uri)
+        .map_err(|_malformed| invalid("", "malformed", "cannot be decoded"))?;
+    Ok(pairs.0)
 }
 
 fn invalid(name: &str, code: &str, message: &str) -> Problem {

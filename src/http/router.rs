@@ -14,11 +14,12 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use utoipa_swagger_ui::SwaggerUi;
 
 use super::{
+    error::not_found,
     health, keys,
     limits::limit_body,
     meta,
     middleware::{IDEMPOTENCY_KEY, detached, outermost},
-    openapi::Api,
+    openapi::{Api, complete},
     payments,
     problem::{Problem, ProblemKind},
 };
@@ -28,10 +29,10 @@ const IDEMPOTENCY_STATUS: HeaderName = HeaderName::from_static("idempotency-stat
 
 /// The service.
 pub fn router(app: App) -> Router {
-    let (routes, document) = routes().split_for_parts();
+    let (routes, document) = described_routes();
     routes
         .merge(SwaggerUi::new("/docs").url("/openapi.json", document))
-        .fallback(not_found)
+        .fallback(async || not_found())
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn(say_ignored))
         .layer(from_fn_with_state(app.clone(), detached))
@@ -42,7 +43,13 @@ pub fn router(app: App) -> Router {
 
 /// The description of the API.
 pub fn document() -> utoipa::openapi::OpenApi {
-    routes().split_for_parts().1
+    described_routes().1
+}
+
+fn described_routes() -> (Router<App>, utoipa::openapi::OpenApi) {
+    let (routes, mut document) = routes().split_for_parts();
+    complete(&mut document);
+    (routes, document)
 }
 
 fn routes() -> OpenApiRouter<App> {
@@ -82,10 +89,6 @@ async fn say_ignored(request: Request, next: axum::middleware::Next) -> Response
             .insert(IDEMPOTENCY_STATUS, HeaderValue::from_static("ignored"));
     }
     response
-}
-
-async fn not_found() -> Response {
-    Problem::new(ProblemKind::NotFound, "There is nothing at this path.").into_response()
 }
 
 async fn method_not_allowed() -> Response {

@@ -2,8 +2,8 @@
 //! requests but not for idle connections.
 //!
 //! `axum::serve` sets no time limit on request headers, so that one slow client per socket holds
-//! the service up; this one has limits for headers (hyper), bodies (`limits`), for a connection on
-//! which nothing moves, and for the number of connections.
+//! the service up; this one has limits for headers (`first_bytes`, hyper), bodies (`limits`), for a
+//! connection on which nothing moves, and for the number of connections.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -20,6 +20,7 @@ use tokio::{
 };
 use tokio_io_timeout::TimeoutStream;
 
+use super::first_bytes::FirstBytes;
 use crate::{
     config::HttpSettings,
     lifecycle::{Drained, Tasks},
@@ -104,7 +105,8 @@ async fn accept(
             }
         };
         let service = TowerToHyperService::new(router.clone());
-        let connection = builder.serve_connection(TokioIo::new(bounded(stream, silence)), service);
+        let stream = FirstBytes::within(settings.header_read_timeout, bounded(stream, silence));
+        let connection = builder.serve_connection(TokioIo::new(stream), service);
         let connection = graceful.watch(connection.into_owned());
         let cut = connections.stopped();
         connections.spawn(async move {
@@ -139,8 +141,8 @@ fn builder(settings: &HttpSettings) -> Builder<TokioExecutor> {
     builder
 }
 
-/// A stream that fails when nothing moves on it for too long: also for a client that says so little
-/// that hyper cannot tell the version of the protocol, and for one that does not read its answer.
+/// A stream that fails when nothing moves on it for too long: also for a client that does not read
+/// its answer.
 fn bounded(stream: TcpStream, silence: Duration) -> Pin<Box<TimeoutStream<TcpStream>>> {
     // Answers are small and written at once; waiting for more to send would only delay them.
     if let Err(error) = stream.set_nodelay(true) {

@@ -23,8 +23,8 @@ use crate::{
     ids::{EventId, PaymentId},
 };
 
-/// Characters of a gateway's message that are kept; longer ones are cut.
-const MESSAGE_CHARS_MAX: usize = 500;
+/// Characters of a gateway's text that are kept; longer ones are cut.
+const TEXT_CHARS_MAX: usize = 500;
 
 /// How payments are shown to merchants; the HTTP side provides it, so that a rescuer which knows
 /// no HTTP stores the same bytes as a handler.
@@ -112,7 +112,7 @@ pub fn decided(app: &App, payment: &Payment, outcome: &Outcome) -> Option<Paymen
     let mut next = payment.clone();
     match outcome {
         Outcome::Approved { reference } => {
-            next.gateway_reference = Some(reference.0.clone());
+            next.gateway_reference = Some(storable(&reference.0));
             match payment.capture_method {
                 CaptureMethod::Automatic => {
                     next.status = PaymentStatus::Succeeded;
@@ -126,11 +126,11 @@ pub fn decided(app: &App, payment: &Payment, outcome: &Outcome) -> Option<Paymen
             next.gateway_reference = decline
                 .reference
                 .as_ref()
-                .map(|reference| reference.0.clone());
+                .map(|reference| storable(&reference.0));
             next.failure = Some(failure(decline));
         }
         Outcome::Pending { reference } => {
-            next.gateway_reference = Some(reference.0.clone());
+            next.gateway_reference = Some(storable(&reference.0));
             next.status = PaymentStatus::Processing;
         }
         Outcome::NotExecuted(_) | Outcome::Unknown(_) => return None,
@@ -224,17 +224,18 @@ const fn event_type(status: PaymentStatus) -> &'static str {
     }
 }
 
-/// A decline in words that can be stored: jsonb and text refuse NUL, and whatever a gateway says
-/// must not keep a settle from committing after the money has moved.
 fn failure(decline: &Decline) -> Failure {
-    let clean = |text: &str| -> String {
-        text.chars()
-            .filter(|char| !char.is_control())
-            .take(MESSAGE_CHARS_MAX)
-            .collect()
-    };
     Failure {
-        code: clean(&decline.code),
-        message: clean(&decline.message),
+        code: storable(&decline.code),
+        message: storable(&decline.message),
     }
+}
+
+/// What a gateway says, in characters that can be stored: jsonb and text refuse NUL, and whatever
+/// a gateway says must not keep a settle from committing after the money has moved.
+fn storable(text: &str) -> String {
+    text.chars()
+        .filter(|char| !char.is_control())
+        .take(TEXT_CHARS_MAX)
+        .collect()
 }

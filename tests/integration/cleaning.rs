@@ -302,19 +302,19 @@ async fn a_cleaner_whose_round_fails_tries_again_and_reports_both() {
     let patience = Duration::from_secs(10);
     let last_success = "cleaner_last_success_timestamp_seconds";
 
-    wait_until("a failure is counted", patience, async || {
+    wait_until(patience, async || {
         service.metric("cleaner_failures_total").await >= 2.0
     })
     .await;
     let while_failing = service.metric(last_success).await;
     database.execute(&rename("gone", name)).await;
-    wait_until("the next round cleans", patience, async || {
+    wait_until(patience, async || {
         service.metric("cleaner_rows_deleted_total").await >= 30.0
     })
     .await;
 
     assert!(while_failing.abs() < f64::EPSILON, "{while_failing}");
-    wait_until("the success is dated", patience, async || {
+    wait_until(patience, async || {
         service.metric(last_success).await > 1_700_000_000.0
     })
     .await;
@@ -338,13 +338,10 @@ async fn a_cleaner_whose_round_panics_goes_on_with_the_next() {
 
     // No request is under way, so it is the cleaner that reads the clock.
     clock.armed.store(true, Ordering::SeqCst);
-    wait_until("the round panics", patience, async || restarts() > before).await;
+    wait_until(patience, async || restarts() > before).await;
     app.database.add_expired_records(app.merchant_id, 30).await;
 
-    wait_until("the next rounds clean", patience, async || {
-        app.database.count(RECORDS).await == 0
-    })
-    .await;
+    wait_until(patience, async || app.database.count(RECORDS).await == 0).await;
     app.client.pay("K", &payment()).await.assert_status(201);
 }
 

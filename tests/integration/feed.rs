@@ -106,9 +106,7 @@ async fn a_take_over_writes_the_one_event_of_its_payment() {
     let at_doomed = app.client.at(doomed.base());
     let paying = at_doomed.request(reqwest::Method::POST, "/v1/payments");
     let paying = paying.header("idempotency-key", "K").json(&body);
-    let charged = wait_until("the gateway charges", Duration::from_secs(10), async || {
-        app.effects() == 1
-    });
+    let charged = wait_until(Duration::from_secs(10), async || app.effects() == 1);
     tokio::select! {
         reply = paying.send() => panic!("{reply:?}"),
         () = charged => doomed.kill(),
@@ -125,7 +123,7 @@ async fn a_take_over_writes_the_one_event_of_its_payment() {
 
 /// Sends the request again until it is answered for good.
 async fn settle_by_retries(client: &Client, body: &serde_json::Value) {
-    wait_until("a retry settles", Duration::from_secs(10), async || {
+    wait_until(Duration::from_secs(10), async || {
         client.pay("K", body).await.status == 201
     })
     .await;

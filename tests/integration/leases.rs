@@ -19,7 +19,8 @@ use crate::support::{
     client::{payment, payment_with},
     gateway::{Act, Scripted, approved},
     pair::Ground,
-    race::{PATIENCE, in_background, wait_until},
+    race::{PATIENCE, in_background},
+    wait::wait_until,
 };
 
 /// How long the lease of `K` still lasts, in milliseconds.

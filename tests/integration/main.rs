@@ -3,13 +3,14 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
-    clippy::panic,
     clippy::indexing_slicing,
+    clippy::panic,
     clippy::float_arithmetic,
     unreachable_pub,
     reason = "helpers of tests panic; the lints spare functions marked as tests only"
 )]
 
+mod bodies;
 mod cleaning;
 mod clocks;
 mod commands;
@@ -18,19 +19,30 @@ mod durability;
 mod embedded;
 mod expiry;
 mod feed;
+mod key_header;
 mod leases;
+mod listing;
+mod merchants;
 mod metrics;
 mod migrations;
+mod mismatch;
+mod openapi;
 mod outages;
 mod outcomes;
+mod problems;
 mod races;
+mod reading;
 mod readme;
 mod recovery;
 mod release;
 mod replay;
 mod schema;
+mod secrets;
 mod settings;
 mod shutdown;
+mod slow_clients;
 mod states;
 mod support;
 mod timezones;
+mod validation;
+mod waiting;

@@ -89,14 +89,10 @@ async fn each_use_of_a_key_and_each_execution_is_counted_once() {
         .await
         .assert_status(400);
     let (first, second) = tokio::join!(client.pay("slow", &slow), async {
-        wait_until(
-            "the first has claimed",
-            Duration::from_secs(2),
-            async || {
-                let claimed = "SELECT count(*) FROM idempotency_keys WHERE key = 'slow'";
-                database.count(claimed).await == 1
-            },
-        )
+        wait_until(Duration::from_secs(2), async || {
+            let claimed = "SELECT count(*) FROM idempotency_keys WHERE key = 'slow'";
+            database.count(claimed).await == 1
+        })
         .await;
         client.pay("slow", &slow).await
     });
@@ -150,23 +146,19 @@ async fn a_take_over_from_a_killed_owner_is_counted_by_who_took_over() {
     let client = Client::new(survivor.base(), &secret);
     let body = payment_with("pm_slow_8s");
     let at_doomed = client.at(doomed.base());
-    let claimed = wait_until(
-        "the first has claimed",
-        Duration::from_secs(5),
-        async || {
-            database
-                .count("SELECT count(*) FROM idempotency_keys")
-                .await
-                == 1
-        },
-    );
+    let claimed = wait_until(Duration::from_secs(5), async || {
+        database
+            .count("SELECT count(*) FROM idempotency_keys")
+            .await
+            == 1
+    });
     tokio::select! {
         reply = at_doomed.pay("K", &body) => panic!("{reply:?}"),
         () = claimed => doomed.kill(),
     }
 
     let patience = Duration::from_secs(10);
-    wait_until("a retry settles", patience, async || {
+    wait_until(patience, async || {
         client.pay("K", &body).await.status == 201
     })
     .await;
@@ -190,11 +182,9 @@ async fn the_connections_of_the_pool_are_counted() {
 
     let service = Process::builder(&database, folder.path()).start();
 
-    wait_until(
-        "a connection is seen",
-        Duration::from_secs(10),
-        async || service.metric("database_connections{state=\"idle\"}").await >= 1.0,
-    )
+    wait_until(Duration::from_secs(10), async || {
+        service.metric("database_connections{state=\"idle\"}").await >= 1.0
+    })
     .await;
 }
 

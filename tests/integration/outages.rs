@@ -31,16 +31,12 @@ async fn events(app: &TestApp) -> i64 {
 /// Retries until the payment is there; gives the answer.
 async fn retry_until_paid(client: &Client) -> Reply {
     let mut last = None;
-    wait_until(
-        "a retry is answered 201",
-        Duration::from_secs(10),
-        async || {
-            let reply = client.pay("K", &payment()).await;
-            let paid = reply.status == 201;
-            last = Some(reply);
-            paid
-        },
-    )
+    wait_until(Duration::from_secs(10), async || {
+        let reply = client.pay("K", &payment()).await;
+        let paid = reply.status == 201;
+        last = Some(reply);
+        paid
+    })
     .await;
     last.unwrap()
 }
@@ -203,7 +199,7 @@ async fn an_owner_waits_for_a_database_that_comes_back_within_its_lease() {
     let body = payment();
     let (first, ()) = tokio::join!(app.client.pay("K", &body), async {
         let patience = Duration::from_secs(5);
-        wait_until("the settle is lost", patience, async || proxy.struck()).await;
+        wait_until(patience, async || proxy.struck()).await;
         proxy.set(Network::Up);
     });
 

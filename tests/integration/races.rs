@@ -14,7 +14,8 @@ use crate::support::{
     faults::{self, Fault},
     gateway::{Act, Scripted, approved},
     pair::Ground,
-    race::{PATIENCE, in_background, wait_until},
+    race::{PATIENCE, in_background},
+    wait::wait_until,
 };
 
 /// 201 or 409, and a 409 says when to come again. Says whether it is a 201.

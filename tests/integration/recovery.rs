@@ -15,7 +15,8 @@ use crate::support::{
     gateway::{Act, Scripted, approved},
     pair::Ground,
     postgres::execute,
-    race::{PATIENCE, in_background, wait_until},
+    race::{PATIENCE, in_background},
+    wait::wait_until,
 };
 
 /// I15, B10, B11, B76. A process is killed while its payment is at the gateway. Another one is

@@ -15,7 +15,8 @@ use crate::support::{
     client::{Client, payment_with, try_send},
     pair::Ground,
     process::Process,
-    race::{PATIENCE, in_background, wait_until},
+    race::{PATIENCE, in_background},
+    wait::wait_until,
 };
 
 /// Opens a connection and writes `text` on it.

@@ -70,6 +70,27 @@ impl Client {
         &self.base
     }
 
+    pub fn secret(&self) -> &str {
+        &self.secret
+    }
+
+    /// The same client speaking HTTP/2 from the first byte.
+    #[must_use]
+    pub fn http2(&self) -> Self {
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .http2_prior_knowledge();
+        Self {
+            http: http.build().unwrap(),
+            ..self.clone()
+        }
+    }
+
+    /// A request without an API key.
+    pub fn anonymous(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.base))
+    }
+
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.http
             .request(method, format!("{}{path}", self.base))
@@ -89,6 +110,15 @@ impl Client {
     pub async fn pay_or_break(&self, key: &str, body: &Value) -> reqwest::Result<Reply> {
         let request = self.payment_request(body.to_string());
         try_send(request.header("idempotency-key", key)).await
+    }
+
+    /// The same after waiting for another request with this key, as `Prefer` says.
+    pub async fn pay_preferring(&self, key: &str, body: &Value, prefer: &str) -> Reply {
+        let request = self
+            .payment_request(body.to_string())
+            .header("idempotency-key", key)
+            .header("prefer", prefer);
+        send(request).await
     }
 
     /// The same with a body as it is.
@@ -142,6 +172,17 @@ impl Reply {
 
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    /// The problem's errors, as pairs of pointer and code.
+    pub fn errors(&self) -> Vec<(String, String)> {
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        self.json()["errors"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|error| (text(&error["pointer"]), text(&error["code"])))
+            .collect()
     }
 
     pub fn replayed(&self) -> bool {

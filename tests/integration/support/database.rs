@@ -50,6 +50,13 @@ impl TestDatabase {
         self.options().to_url_lossy().to_string()
     }
 
+    /// The password of the service, which must not be seen anywhere.
+    pub fn password(&self) -> String {
+        let url = self.url();
+        let credentials = url.split('@').next().unwrap();
+        credentials.rsplit(':').next().unwrap().to_owned()
+    }
+
     pub async fn connect(&self) -> PgConnection {
         self.options().connect().await.unwrap()
     }
@@ -108,6 +115,13 @@ impl TestDatabase {
             id = merchant_id.uuid(),
         ))
         .await;
+    }
+
+    /// Whether anything at all was written for payments: keys, records, payments or events.
+    pub async fn untouched(&self) -> bool {
+        let rows = "SELECT (SELECT count(*) FROM used_keys) + (SELECT count(*) FROM payments)
+            + (SELECT count(*) FROM idempotency_keys) + (SELECT count(*) FROM events)";
+        self.count(rows).await == 0
     }
 
     /// Runs a statement: for arranging what only an operator or a fault could do.

@@ -13,4 +13,5 @@ pub mod postgres;
 pub mod process;
 pub mod proxy;
 pub mod race;
+pub mod raw;
 pub mod wait;

@@ -1,26 +1,24 @@
 //! Waiting for a condition: bounded, and asked about until it holds.
 
-use std::time::{Duration, Instant};
+use std::{
+    panic::Location,
+    time::{Duration, Instant},
+};
 
 /// Between two looks.
-const POLL: Duration = Duration::from_millis(20);
+const POLL: Duration = Duration::from_millis(10);
 
-/// Waits until `condition` holds; fails the test with `what` when it does not within `limit`.
+/// Waits until `condition` holds, and fails the test when it does not within `limit`.
 #[track_caller]
 pub fn wait_until<C: AsyncFnMut() -> bool>(
-    what: &str,
     limit: Duration,
     mut condition: C,
 ) -> impl Future<Output = ()> {
-    let caller = std::panic::Location::caller();
-    let what = what.to_owned();
+    let caller = Location::caller();
     async move {
         let deadline = Instant::now() + limit;
         while !condition().await {
-            assert!(
-                Instant::now() < deadline,
-                "{what}: not within {limit:?} at {caller}"
-            );
+            assert!(Instant::now() < deadline, "not within {limit:?}: {caller}");
             tokio::time::sleep(POLL).await;
         }
     }
