@@ -3,8 +3,10 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
-    clippy::indexing_slicing,
     clippy::panic,
+    clippy::indexing_slicing,
+    clippy::float_arithmetic,
+    unreachable_pub,
     reason = "helpers of tests panic; the lints spare functions marked as tests only"
 )]
 
