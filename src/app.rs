@@ -3,8 +3,13 @@
 use std::sync::Arc;
 
 use crate::{
-    clock::Clock, config::Settings, db::Database, gateways::Gateway,
-    idempotency::lease::LeaseKeeper, lifecycle::Tasks, payments::create::Presenter,
+    clock::Clock,
+    config::Settings,
+    db::Database,
+    gateways::Gateway,
+    idempotency::{lease::LeaseKeeper, waiting::Waiting},
+    lifecycle::Tasks,
+    payments::create::Presenter,
 };
 
 /// The parts of one running service.
@@ -16,6 +21,7 @@ pub struct App {
     pub gateway: Arc<dyn Gateway>,
     pub tasks: Tasks,
     pub leases: LeaseKeeper,
+    pub waiting: Waiting,
     /// How payments are shown, which only `http` knows.
     pub presenter: Presenter,
 }

@@ -13,7 +13,12 @@ use crate::{
     db::{Database, migrations},
     gateways::{Gateway, sandbox::Sandbox},
     http::{router, server, views},
-    idempotency::{cleaner, lease::LeaseKeeper, store::LetGo},
+    idempotency::{
+        cleaner,
+        lease::LeaseKeeper,
+        store::LetGo,
+        waiting::{self, Waiting},
+    },
     lifecycle::{Drained, Tasks},
     telemetry::metrics,
     worker,
@@ -68,6 +73,7 @@ impl Service {
             database: Database::new(options, settings.database.max_connections),
             gateway,
             leases: LeaseKeeper::new(settings.idempotency.lease_ttl),
+            waiting: Waiting::default(),
             clock,
             tasks: Tasks::default(),
             presenter: views::PRESENTER,
@@ -159,6 +165,16 @@ fn start_workers(app: &App, until_drained: &Tasks) {
         let app = keeper.clone();
         async move { app.leases.renew(&app.database).await }
     });
+    let looking_out = app.clone();
+    worker::start(
+        &app.tasks,
+        "waiting",
+        waiting::RESTART_INTERVAL,
+        move || {
+            let app = looking_out.clone();
+            async move { app.waiting.look_out(&app).await }
+        },
+    );
     let cleaning = app.clone();
     worker::start(
         &app.tasks,

@@ -43,6 +43,7 @@ pub async fn finish(app: &App, won: Won) -> Result<Answer, RunError> {
         .catch_unwind()
         .await;
     let answer = ended.unwrap_or(Err(RunError::Panicked));
+    app.waiting.wake(held.merchant_id, &held.key);
     if answer.is_err()
         && let Err(error) = app.database.run(&LetGo(&[held])).await
     {

@@ -72,3 +72,4 @@ pub mod pointer;
 pub mod record;
 pub mod run;
 pub mod store;
+pub mod waiting;

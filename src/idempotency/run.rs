@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
 use super::{
     acquire::{Won, claim, reclaim, see, take_over},
@@ -24,9 +24,6 @@ use crate::{
 
 /// How often a claim is tried for a key that comes and goes between two statements.
 const CLAIMS_MAX: u32 = 3;
-
-/// How often a request that waits for another one looks at the record.
-const WAIT_POLL: Duration = Duration::from_millis(50);
 
 /// One request under a key.
 #[derive(Clone, Debug)]
@@ -103,7 +100,7 @@ async fn still_working(app: &App, attempt: &Attempt) -> Result<Answer, RunError>
 /// claims are counted, since only they can be lost for ever (to a key that is deleted each time
 /// before it can be read); all else makes progress for somebody.
 async fn execute(app: &App, attempt: &Attempt) -> Result<Answer, RunError> {
-    let wait_until = Instant::now() + attempt.wait;
+    let wait_until = Instant::now() + attempt.wait.min(wait_max(app));
     let mut claims = 0;
     let mut decision = Decision::Claim;
     loop {
@@ -118,7 +115,12 @@ async fn execute(app: &App, attempt: &Attempt) -> Result<Answer, RunError> {
             Decision::Answer(Known::InProgress { .. } | Known::Unresolved { .. })
                 if Instant::now() < wait_until && !app.tasks.stopping() =>
             {
-                sleep(WAIT_POLL).await;
+                let Attempt {
+                    merchant_id, key, ..
+                } = attempt;
+                app.waiting
+                    .news(&app.tasks, *merchant_id, key, wait_until)
+                    .await;
                 None
             }
             Decision::Answer(known) => return Ok(Answer::Known(known)),
@@ -128,6 +130,12 @@ async fn execute(app: &App, attempt: &Attempt) -> Result<Answer, RunError> {
         }
         decision = see(app, attempt).await?;
     }
+}
+
+/// A wait ends before the request does: what is still in progress then is 409, and not 202.
+fn wait_max(app: &App) -> Duration {
+    let request_timeout = app.settings.http.request_timeout;
+    request_timeout / 8 * 7
 }
 
 fn count(answer: &Answer) {

@@ -135,7 +135,7 @@ async fn another_content_type_charset_or_encoding_is_refused() {
 #[tokio::test]
 async fn an_invalid_request_leaves_its_key_to_the_corrected_one() {
     let app = TestApp::builder()
-        .settings(|settings| settings.http.body_read_timeout = "300ms".to_owned())
+        .settings(|settings| "300ms".clone_into(&mut settings.http.body_read_timeout))
         .start()
         .await;
     let body = payment().to_string();

@@ -122,7 +122,7 @@ async fn troubled() -> Vec<Reply> {
 #[tokio::test]
 async fn every_problem_of_the_catalogue_is_met_and_carries_its_advice() {
     let app = TestApp::builder()
-        .settings(|settings| settings.http.body_read_timeout = "200ms".to_owned())
+        .settings(|settings| "200ms".clone_into(&mut settings.http.body_read_timeout))
         .start()
         .await;
 

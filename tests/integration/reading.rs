@@ -12,7 +12,7 @@ use crate::support::{
     gateway::{Act, Scripted, approved},
 };
 
-/// Status, outcome_unknown, response_status and whether a resource is named.
+/// `status`, `outcome_unknown`, `response_status`, and whether a resource is named.
 fn shown(view: &Value) -> (Value, Value, Value, bool) {
     (
         view["status"].clone(),
@@ -170,8 +170,8 @@ async fn meta_publishes_the_policy_that_is_enforced() {
         .settings(|settings| {
             settings.idempotency.idempotency_ttl_completed = Some("48h".to_owned());
             settings.idempotency.idempotency_ttl_failed = Some("2h".to_owned());
-            settings.idempotency.idempotency_key_policy = "optional".to_owned();
-            settings.http.body_limit = "2KiB".to_owned();
+            "optional".clone_into(&mut settings.idempotency.idempotency_key_policy);
+            "2KiB".clone_into(&mut settings.http.body_limit);
         })
         .start()
         .await;

@@ -175,10 +175,11 @@ async fn neither_card_numbers_nor_keys_nor_bodies_nor_secrets_leave_the_request(
     let password = app.database.password();
 
     let replies = indiscreet(&client, key).await;
-    let answers: String = replies
+    let answers = replies
         .iter()
         .map(|reply| format!("{:?} {}", reply.headers, reply.text()))
-        .collect();
+        .collect::<Vec<_>>()
+        .join("\n");
     let tables = dump(&app.database).await;
     let journal = std::fs::read_to_string(app.sandbox.path().join("journal.ndjson")).unwrap();
     let places = [

@@ -17,8 +17,8 @@ const SOON: Duration = Duration::from_secs(5);
 async fn impatient() -> TestApp {
     TestApp::builder()
         .settings(|settings| {
-            settings.http.header_read_timeout = "500ms".to_owned();
-            settings.http.body_read_timeout = "500ms".to_owned();
+            "500ms".clone_into(&mut settings.http.header_read_timeout);
+            "500ms".clone_into(&mut settings.http.body_read_timeout);
         })
         .start()
         .await
@@ -167,7 +167,7 @@ async fn a_client_that_goes_away_after_its_request_is_still_served_once() {
 #[tokio::test]
 async fn connections_beyond_the_limit_wait_until_a_place_is_free() {
     let app = TestApp::builder()
-        .settings(|settings| settings.http.connections_max = "2".to_owned())
+        .settings(|settings| "2".clone_into(&mut settings.http.connections_max))
         .start()
         .await;
     let livez = "GET /livez HTTP/1.1\r\nhost: x\r\n\r\n";

@@ -1,7 +1,7 @@
 //! What is refused because of what it says: 422 with all errors at once, and nothing remembered.
 
 use oncepay::gateways::sandbox::journal::{self, Kind};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::{app::TestApp, client::payment};
 
@@ -131,71 +131,23 @@ async fn a_request_with_many_errors_is_told_all_of_them() {
     let reply = app.client.pay("K", &body).await;
 
     assert!(!reply.text().contains("secret-value"));
-    insta::assert_json_snapshot!(reply.json(), { ".instance" => "req_…" }, @r#"
-    {
-      "code": "validation-failed",
-      "detail": "10 members of the request are not valid.",
-      "errors": [
-        {
-          "code": "out-of-range",
-          "message": "must be between 1 and 1000000000000",
-          "pointer": "/amount"
-        },
-        {
-          "code": "unknown-currency",
-          "message": "must be an active ISO 4217 currency code in capital letters",
-          "pointer": "/currency"
-        },
-        {
-          "code": "required",
-          "message": "is required",
-          "pointer": "/payment_method"
-        },
-        {
-          "code": "unknown-value",
-          "message": "must be `automatic` or `manual`",
-          "pointer": "/capture_method"
-        },
-        {
-          "code": "empty",
-          "message": "must not be empty",
-          "pointer": "/reference"
-        },
-        {
-          "code": "control-character",
-          "message": "must hold no control characters",
-          "pointer": "/description"
-        },
-        {
-          "code": "too-long",
-          "message": "must have at most 255 characters",
-          "pointer": "/customer"
-        },
-        {
-          "code": "wrong-type",
-          "message": "must be a string",
-          "pointer": "/metadata/a~1b"
-        },
-        {
-          "code": "too-long",
-          "message": "must have at most 500 characters",
-          "pointer": "/metadata/k"
-        },
-        {
-          "code": "unknown-member",
-          "message": "is not a member of this request",
-          "pointer": "/amuont"
-        }
-      ],
-      "idempotency_key": "K",
-      "instance": "req_…",
-      "retry_with": "same_key",
-      "retryable": false,
-      "status": 422,
-      "title": "The request is not valid",
-      "type": "/problems/validation-failed"
-    }
-    "#);
+    let errors: Vec<String> = reply
+        .errors()
+        .into_iter()
+        .map(|(pointer, code)| format!("{pointer}: {code}"))
+        .collect();
+    insta::assert_snapshot!(errors.join("\n"), @r"
+    /amount: out-of-range
+    /currency: unknown-currency
+    /payment_method: required
+    /capture_method: unknown-value
+    /reference: empty
+    /description: control-character
+    /customer: too-long
+    /metadata/a~1b: wrong-type
+    /metadata/k: too-long
+    /amuont: unknown-member
+    ");
 }
 
 /// The amounts and currencies of all effects, in their order.
@@ -218,10 +170,26 @@ async fn a_problem_is_a_document_with_advice() {
     reply.assert_problem(422, "validation-failed");
     let document = reply.json();
     assert_eq!(document["instance"], reply.header("request-id").unwrap());
-    let required: Vec<Value> = ["/amount", "/currency", "/payment_method"]
-        .map(|pointer| json!({"pointer": pointer, "code": "required", "message": "is required"}))
-        .to_vec();
-    assert_eq!(document["errors"], Value::from(required));
-    assert_eq!(document["retryable"], false);
-    assert_eq!(document["retry_with"], "same_key");
+    insta::assert_json_snapshot!(document, { ".instance" => "req_…", ".errors[1:]" => "…" }, @r#"
+    {
+      "code": "validation-failed",
+      "detail": "3 members of the request are not valid.",
+      "errors": [
+        {
+          "code": "required",
+          "message": "is required",
+          "pointer": "/amount"
+        },
+        "…",
+        "…"
+      ],
+      "idempotency_key": "K",
+      "instance": "req_…",
+      "retry_with": "same_key",
+      "retryable": false,
+      "status": 422,
+      "title": "The request is not valid",
+      "type": "/problems/validation-failed"
+    }
+    "#);
 }

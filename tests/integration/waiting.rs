@@ -32,10 +32,10 @@ async fn while_in_flight<T>(
 ) -> (Reply, T) {
     let body = payment();
     let first = app.client.pay("K", &body);
-    let then = async {
+    let then = Box::pin(async {
         gateway.called(1).await;
         then.await
-    };
+    });
     tokio::join!(first, then)
 }
 
@@ -76,7 +76,7 @@ async fn a_duplicate_that_prefers_to_wait_gets_the_bytes_of_the_first() {
     let body = payment();
 
     let (first, waited) = while_in_flight(&app, &gateway, async {
-        let waiting = app.client.pay_preferring("K", &body, "wait=20");
+        let waiting = Box::pin(app.client.pay_preferring("K", &body, "wait=20"));
         let opening = async {
             // It is waiting when a second look finds it unanswered.
             app.client.pay("K", &body).await.assert_status(409);
@@ -146,7 +146,7 @@ async fn a_waiter_executes_when_the_first_request_is_released() {
     let body = payment();
 
     let (first, waited) = while_in_flight(&app, &gateway, async {
-        let waiting = app.client.pay_preferring("K", &body, "wait=20");
+        let waiting = Box::pin(app.client.pay_preferring("K", &body, "wait=20"));
         let opening = async {
             app.client.pay("K", &body).await.assert_status(409);
             gateway.open();

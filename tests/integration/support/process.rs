@@ -59,10 +59,6 @@ impl Process {
         &self.base
     }
 
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Everything that it has logged so far.
     pub fn log(&self) -> String {
         lock(&self.log).clone()
