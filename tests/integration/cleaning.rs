@@ -80,10 +80,7 @@ async fn only_finished_expired_records_are_deleted() {
         Act::Say(Outcome::Unknown(oncepay::gateways::Unknown::Timeout)),
         Act::Hang,
     ]));
-    let app = TestApp::builder()
-        .gateway(Arc::<Scripted>::clone(&gateway))
-        .start()
-        .await;
+    let app = TestApp::builder().gateway(&gateway).start().await;
     app.client
         .pay("expired", &payment())
         .await
@@ -119,7 +116,7 @@ async fn a_processing_record_cannot_have_an_expiry() {
     let gateway = Arc::new(Scripted::new([Act::Say(Outcome::Unknown(
         oncepay::gateways::Unknown::Timeout,
     ))]));
-    let app = TestApp::builder().gateway(gateway).start().await;
+    let app = TestApp::builder().gateway(&gateway).start().await;
     app.client.pay("K", &payment()).await.assert_status(202);
 
     let error = app
@@ -157,10 +154,7 @@ async fn a_finished_key_answers_410_before_and_after_its_record_is_deleted() {
 async fn a_released_key_goes_with_its_record_and_may_be_used_again() {
     let refused = || Act::Say(Outcome::NotExecuted(NotExecuted::Refused));
     let gateway = Arc::new(Scripted::new([refused(), refused(), refused()]));
-    let app = TestApp::builder()
-        .gateway(Arc::<Scripted>::clone(&gateway))
-        .start()
-        .await;
+    let app = TestApp::builder().gateway(&gateway).start().await;
     let released = app.client.pay("K", &payment()).await;
     app.client.pay("other", &payment()).await.assert_status(201);
     for key in ["K", "other"] {
@@ -192,7 +186,7 @@ async fn a_released_key_goes_with_its_record_and_may_be_used_again() {
 async fn a_record_that_is_claimed_again_while_the_cleaner_runs_is_not_deleted() {
     let refused = || Act::Say(Outcome::NotExecuted(NotExecuted::Refused));
     let gateway = Arc::new(Scripted::new([refused(), refused(), refused()]));
-    let app = TestApp::builder().gateway(gateway).start().await;
+    let app = TestApp::builder().gateway(&gateway).start().await;
     app.client.pay("K", &payment()).await.assert_status(503);
     app.database.age("K", A_WEEK).await;
     let mut session = app.database.connect().await;

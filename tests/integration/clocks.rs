@@ -17,7 +17,7 @@ use crate::support::{
 async fn a_lease_of_2500_milliseconds_ends_2500_milliseconds_from_its_claim() {
     let gateway = Arc::new(Scripted::new([Act::Hang]));
     let app = TestApp::builder()
-        .gateway(Arc::<Scripted>::clone(&gateway))
+        .gateway(&gateway)
         .settings(|settings| "2500ms".clone_into(&mut settings.idempotency.idempotency_lease_ttl))
         .start()
         .await;
@@ -46,7 +46,7 @@ async fn each_status_expires_exactly_its_own_ttl_after_it_was_settled() {
     });
     let acts = [refused(), refused(), refused(), Act::Say(declined)];
     let app = TestApp::builder()
-        .gateway(Arc::new(Scripted::new(acts)))
+        .gateway(&Arc::new(Scripted::new(acts)))
         .settings(|settings| {
             settings.idempotency.idempotency_ttl_completed = Some("90m 500ms".to_owned());
             settings.idempotency.idempotency_ttl_failed = Some("36h".to_owned());
@@ -89,7 +89,7 @@ async fn each_status_expires_exactly_its_own_ttl_after_it_was_settled() {
 async fn a_parked_record_rests_exactly_two_seconds_first() {
     let acts = [Act::Say(Outcome::Unknown(Unknown::Timeout))];
     let app = TestApp::builder()
-        .gateway(Arc::new(Scripted::new(acts)))
+        .gateway(&Arc::new(Scripted::new(acts)))
         .start()
         .await;
 

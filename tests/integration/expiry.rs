@@ -55,10 +55,7 @@ async fn live_and_expire(app: &TestApp, body: &Value, payment_id: fn(&Reply) -> 
 #[tokio::test]
 async fn a_paid_key_is_replayed_until_it_expires_and_refused_for_ever_after() {
     let gateway = Arc::new(Scripted::default());
-    let app = TestApp::builder()
-        .gateway(Arc::clone(&gateway) as _)
-        .start()
-        .await;
+    let app = TestApp::builder().gateway(&gateway).start().await;
 
     live_and_expire(&app, &payment(), |reply| reply.json()["id"].clone()).await;
 

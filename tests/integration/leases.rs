@@ -125,10 +125,7 @@ async fn held(app: &TestApp) -> Acquired {
 async fn a_renewal_that_arrives_after_its_owner_parked_the_record_renews_nothing() {
     let unknown = Outcome::Unknown(Unknown::LostReply);
     let gateway = Arc::new(Scripted::new([Act::WaitThenSay(unknown)]));
-    let app = TestApp::builder()
-        .gateway(Arc::clone(&gateway) as _)
-        .start()
-        .await;
+    let app = TestApp::builder().gateway(&gateway).start().await;
     let client = app.client.clone();
     let paying = in_background(async move { client.pay("K", &payment()).await });
     gateway.called(1).await;
@@ -160,10 +157,7 @@ async fn a_renewal_that_arrives_after_its_owner_let_go_renews_nothing() {
     let found = Finding::Known(approved());
     let gateway = Scripted::new([Act::WaitThenSay(approved())]).finding([found]);
     let gateway = Arc::new(gateway);
-    let app = TestApp::builder()
-        .gateway(Arc::clone(&gateway) as _)
-        .start()
-        .await;
+    let app = TestApp::builder().gateway(&gateway).start().await;
     let client = app.client.clone();
     let paying = in_background(async move { client.pay("K", &payment()).await });
     gateway.called(1).await;

@@ -28,10 +28,7 @@ fn pairs(pointers: &[&str]) -> Vec<(String, String)> {
 #[tokio::test]
 async fn another_request_is_refused_while_the_first_is_in_flight_and_after_it() {
     let gateway = Arc::new(Scripted::new([Act::WaitThenSay(approved())]));
-    let app = TestApp::builder()
-        .gateway(Arc::<Scripted>::clone(&gateway))
-        .start()
-        .await;
+    let app = TestApp::builder().gateway(&gateway).start().await;
     let (client, body) = (app.client.clone(), payment());
     let first = async { client.pay("K", &body).await };
     let others = async {

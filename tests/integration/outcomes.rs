@@ -14,10 +14,7 @@ use crate::support::{
 
 async fn with_gateway(gateway: Scripted) -> (TestApp, Arc<Scripted>) {
     let gateway = Arc::new(gateway);
-    let app = TestApp::builder()
-        .gateway(Arc::clone(&gateway) as _)
-        .start()
-        .await;
+    let app = TestApp::builder().gateway(&gateway).start().await;
     (app, gateway)
 }
 
@@ -155,9 +152,7 @@ async fn a_record_of_another_gateway_is_put_in_front_of_a_person_and_sent_to_nob
     before.client.pay("K", &payment()).await.assert_status(202);
     before.database.age("K", TimeDelta::seconds(3)).await;
     let other = Arc::new(Scripted::default().named("other"));
-    let after = TestApp::builder()
-        .beside(&before)
-        .gateway(Arc::clone(&other) as _);
+    let after = TestApp::builder().beside(&before).gateway(&other);
     let after = after.start().await;
 
     let reply = before

@@ -89,10 +89,7 @@ async fn troubled() -> Vec<Reply> {
     let refused = || Act::Say(Outcome::NotExecuted(NotExecuted::Unreachable));
     let acts = [refused(), refused(), refused(), Act::Panic, Act::Hang];
     let gateway = Arc::new(Scripted::new(acts));
-    let app = TestApp::builder()
-        .gateway(Arc::<Scripted>::clone(&gateway))
-        .start()
-        .await;
+    let app = TestApp::builder().gateway(&gateway).start().await;
     let (client, body) = (&app.client, payment());
     let mut replies = vec![client.pay("A", &body).await, client.pay("B", &body).await];
     let in_progress = async {

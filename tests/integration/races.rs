@@ -164,10 +164,7 @@ async fn a_key_that_vanishes_each_time_is_given_up_after_three_claims_and_never_
 #[tokio::test]
 async fn a_duplicate_is_answered_at_once_while_the_first_is_at_the_gateway() {
     let gateway = Arc::new(Scripted::new([Act::WaitThenSay(approved())]));
-    let app = TestApp::builder()
-        .gateway(Arc::clone(&gateway) as _)
-        .start()
-        .await;
+    let app = TestApp::builder().gateway(&gateway).start().await;
     let client = app.client.clone();
     let first = in_background(async move { client.pay("K", &payment()).await });
     gateway.called(1).await;
@@ -286,10 +283,7 @@ async fn writes(database: &TestDatabase, table: &str) -> BTreeMap<&'static str, 
 #[tokio::test]
 async fn a_herd_on_one_key_writes_nothing_and_stops_nobody() {
     let gateway = Arc::new(Scripted::new([Act::WaitThenSay(approved())]));
-    let app = TestApp::builder()
-        .gateway(Arc::clone(&gateway) as _)
-        .start()
-        .await;
+    let app = TestApp::builder().gateway(&gateway).start().await;
     let client = app.client.clone();
     let first = in_background(async move { client.pay("K", &payment()).await });
     gateway.called(1).await;

@@ -33,10 +33,7 @@ async fn a_key_tells_its_state_and_never_the_body() {
         refused(),
         refused(),
     ]));
-    let app = TestApp::builder()
-        .gateway(Arc::<Scripted>::clone(&gateway))
-        .start()
-        .await;
+    let app = TestApp::builder().gateway(&gateway).start().await;
     let (client, body) = (&app.client, payment());
     let see = async |key: &str| {
         let reply = client.get(&format!("/v1/idempotency-keys/{key}")).await;

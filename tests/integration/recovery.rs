@@ -144,10 +144,7 @@ async fn a_panic_after_the_charge_is_an_internal_error_and_the_retry_finds_the_p
 async fn a_panic_inside_the_gateway_leaves_the_key_for_the_next_retry() {
     let gateway = Scripted::new([Act::Panic]).finding([Finding::Known(approved())]);
     let gateway = Arc::new(gateway);
-    let app = TestApp::builder()
-        .gateway(Arc::clone(&gateway) as _)
-        .start()
-        .await;
+    let app = TestApp::builder().gateway(&gateway).start().await;
 
     let failed = app.client.pay("K", &payment()).await;
     let retried = app.client.pay("K", &payment()).await;
@@ -198,10 +195,7 @@ async fn payments_whose_clients_hang_up_are_finished_all_the_same() {
 #[tokio::test]
 async fn an_outcome_is_written_when_its_client_hung_up_before_it_came() {
     let gateway = Arc::new(Scripted::new([Act::WaitThenSay(approved())]));
-    let app = TestApp::builder()
-        .gateway(Arc::clone(&gateway) as _)
-        .start()
-        .await;
+    let app = TestApp::builder().gateway(&gateway).start().await;
     let client = app.client.clone();
     let asking = in_background(async move { client.pay("K", &payment()).await });
     gateway.called(1).await;

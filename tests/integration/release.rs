@@ -95,10 +95,7 @@ async fn of_parallel_retries_of_a_released_key_exactly_one_pays() {
 #[tokio::test]
 async fn a_released_key_that_expired_and_was_deleted_is_new() {
     let gateway = Arc::new(Scripted::new(refusals()));
-    let app = TestApp::builder()
-        .gateway(Arc::clone(&gateway) as _)
-        .start()
-        .await;
+    let app = TestApp::builder().gateway(&gateway).start().await;
     app.client
         .pay("K", &payment_with("pm_card_mastercard"))
         .await
@@ -121,12 +118,10 @@ async fn a_released_key_that_expired_and_was_deleted_is_new() {
 #[tokio::test]
 async fn a_released_key_is_claimed_again_for_the_gateway_that_gets_it() {
     let before = Arc::new(Scripted::new(refusals()));
-    let before = TestApp::builder().gateway(before as _).start().await;
+    let before = TestApp::builder().gateway(&before).start().await;
     before.client.pay("K", &payment()).await.assert_status(503);
     let other = Arc::new(Scripted::default().named("other"));
-    let after = TestApp::builder()
-        .beside(&before)
-        .gateway(Arc::clone(&other) as _);
+    let after = TestApp::builder().beside(&before).gateway(&other);
     let after = after.start().await;
 
     let paid = before

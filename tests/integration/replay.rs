@@ -153,7 +153,7 @@ async fn member_order_white_space_escapes_and_nulls_make_no_other_request() {
 async fn odd_text_of_a_gateway_is_made_safe_and_stored() {
     let reference = GatewayReference("ref\0\u{7}1".to_owned());
     let gateway = Scripted::new([Act::Say(Outcome::Approved { reference })]);
-    let scripted = TestApp::builder().gateway(Arc::new(gateway)).start().await;
+    let scripted = TestApp::builder().gateway(&Arc::new(gateway)).start().await;
     let app = TestApp::start().await;
     let odd = payment_with("pm_card_declined_odd_text");
 

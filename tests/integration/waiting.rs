@@ -17,10 +17,7 @@ const SOON: Duration = Duration::from_secs(10);
 
 async fn with_gateway(acts: impl IntoIterator<Item = Act>) -> (Arc<Scripted>, TestApp) {
     let gateway = Arc::new(Scripted::new(acts));
-    let app = TestApp::builder()
-        .gateway(Arc::<Scripted>::clone(&gateway))
-        .start()
-        .await;
+    let app = TestApp::builder().gateway(&gateway).start().await;
     (gateway, app)
 }
 

@@ -108,8 +108,9 @@ impl TestAppBuilder {
     }
 
     #[must_use]
-    pub fn gateway(mut self, gateway: Arc<dyn Gateway>) -> Self {
-        self.gateway = Some(gateway);
+    pub fn gateway<G: Gateway + 'static>(mut self, gateway: &Arc<G>) -> Self {
+        let shared: Arc<G> = Arc::clone(gateway);
+        self.gateway = Some(shared);
         self
     }
 
