@@ -214,7 +214,7 @@ async fn an_outcome_is_written_when_its_client_hung_up_before_it_came() {
     assert_eq!(gateway.sent().len(), 1);
 }
 
-/// D4. The work outlasts REQUEST_TIMEOUT (here its settle waits for a lock that a stranger holds):
+/// D4. The work outlasts `REQUEST_TIMEOUT` (here its settle waits for a lock that a stranger holds):
 /// the client is told that it is not known yet, the work goes on, and the same key then gets the
 /// final answer.
 #[tokio::test]

@@ -3,8 +3,8 @@
 use std::{
     io::{self, Write as _},
     path::PathBuf,
-    process::{Command, Stdio},
-    sync::{OnceLock, mpsc},
+    process::{Child, Command, Stdio},
+    sync::{Mutex, OnceLock, mpsc},
     time::Duration,
 };
 
@@ -23,7 +23,7 @@ use tokio::runtime::{Builder, Handle};
 
 /// For how long a container may take to be there, its image included, before `auto` looks for
 /// programs that are installed.
-const CONTAINER_PATIENCE: Duration = Duration::from_secs(60);
+const CONTAINER_PATIENCE: Duration = Duration::from_mins(1);
 
 const DEFAULT_IMAGE: &str = "postgres:17-alpine";
 
@@ -129,7 +129,7 @@ async fn container() -> Result<(PgConnectOptions, Guard), String> {
         ]);
     let started = tokio::time::timeout(CONTAINER_PATIENCE, request.start())
         .await
-        .map_err(|_| format!("{image} did not start within {CONTAINER_PATIENCE:?}"))?;
+        .map_err(|_elapsed| format!("{image} did not start within {CONTAINER_PATIENCE:?}"))?;
     let container = started.map_err(|error| format!("{image}: {error}"))?;
     let port = container
         .get_host_port_ipv4(5432)
@@ -147,6 +147,9 @@ async fn container() -> Result<(PgConnectOptions, Guard), String> {
     Ok((options, Box::new(container)))
 }
 
+/// The shells that remove containers; in a static, because a handle that is dropped lets them go.
+static GUARDIANS: Mutex<Vec<Child>> = Mutex::new(Vec::new());
+
 /// A static is never dropped, and a killed run drops nothing at all: a shell that waits for the end
 /// of its standard input, which this process holds, removes the container in both cases.
 fn remove_with_this_process(id: &str) {
@@ -157,9 +160,13 @@ fn remove_with_this_process(id: &str) {
         .stderr(Stdio::null())
         .spawn()
         .expect("sh must be there");
-    std::mem::forget(guardian);
+    GUARDIANS.lock().unwrap().push(guardian);
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "PATH is no setting of the service"
+)]
 async fn local() -> (PgConnectOptions, Guard) {
     let path = std::env::var_os("PATH");
     let programs = discovery::find(None, path.as_deref()).unwrap_or_else(|error| panic!("{error}"));
