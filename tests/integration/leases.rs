@@ -66,16 +66,10 @@ async fn an_owner_that_wakes_up_after_a_take_over_writes_nothing_and_answers_wha
     let ground = Ground::create().await;
     let service = || ground.service().env("IDEMPOTENCY_LEASE_TTL", "2s").start();
     let (first, second) = (service(), service());
-    let body = payment_with("pm_slow_3s");
+    let body = payment_with("pm_slow_5s");
     let (client, first_body) = (ground.client(&first), body.clone());
     let slow = in_background(async move { client.pay("K", &first_body).await });
-    wait_until(PATIENCE, async || ground.sends() == 1).await;
-    // A heartbeat later the sandbox's folder is not locked any more: its owner only waits.
-    let before = ground.database.count(LEFT_MS).await;
-    wait_until(PATIENCE, async || {
-        ground.database.count(LEFT_MS).await > before
-    })
-    .await;
+    ground.at_the_gateway().await;
 
     first.signal(Signal::SIGSTOP);
     wait_until(PATIENCE, async || ground.database.count(LEFT_MS).await < 0).await;

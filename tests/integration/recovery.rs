@@ -30,7 +30,7 @@ async fn a_payment_whose_process_is_killed_is_finished_within_one_lease_by_a_ret
     let body = payment_with("pm_slow_8s");
     let (client, first_body) = (ground.client(&first), body.clone());
     let lost = in_background(async move { client.pay_or_break("K", &first_body).await });
-    wait_until(PATIENCE, async || ground.sends() == 1).await;
+    ground.at_the_gateway().await;
 
     first.kill();
     let killed = Instant::now();
@@ -45,10 +45,9 @@ async fn a_payment_whose_process_is_killed_is_finished_within_one_lease_by_a_ret
 
     assert!(lost.await.unwrap().is_err(), "nobody answers for the dead");
     replies.last().unwrap().assert_status(201);
-    assert!(
-        took < Duration::from_secs(3),
-        "lease 2 s, and it took {took:?}"
-    );
+    // A lease and a second, and as much for the start of a process on a busy machine.
+    let limit = Duration::from_secs(4);
+    assert!(took < limit, "lease 2 s, and it took {took:?}");
     assert_eq!(ground.effects(), 1);
     assert_eq!(ground.sends(), 2, "the dead one's and the retry's");
     let key = IdempotencyKey::from_path_segment(b"K").unwrap();

@@ -9,6 +9,7 @@ use super::{
     client::Client,
     database::TestDatabase,
     process::{Process, ProcessBuilder},
+    race::{PATIENCE, wait_until},
 };
 
 /// The ground that processes stand on.
@@ -60,6 +61,15 @@ impl Ground {
     /// How many sends the sandbox has got.
     pub fn sends(&self) -> usize {
         sends(&self.journal())
+    }
+
+    /// Waits until the only payment is at the gateway, and then for a heartbeat: by that time the
+    /// sandbox has let go of its folder and remembers the send, and its caller only waits.
+    pub async fn at_the_gateway(&self) {
+        wait_until(PATIENCE, async || self.sends() == 1).await;
+        let lease = "SELECT lease_expires_at::text FROM idempotency_keys";
+        let before = self.database.text(lease).await;
+        wait_until(PATIENCE, async || self.database.text(lease).await != before).await;
     }
 
     /// Records that are not finished.
