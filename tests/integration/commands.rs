@@ -1,7 +1,8 @@
 //! The commands of administration, through the binary.
 
 use crate::support::{
-    client::{Client, payment},
+    app::TestApp,
+    client::{Client, payment, payment_with},
     command::{Said, oncepay},
     database::TestDatabase,
     process::Process,
@@ -151,4 +152,40 @@ async fn a_command_that_cannot_reach_the_database_says_so_without_the_password()
         said.stderr
     );
     assert!(!said.stderr.contains("hush-hush"), "{}", said.stderr);
+}
+
+/// D7: for cron and Kubernetes: deletes what is expired in batches, says how much, and leaves what
+/// is live or in progress.
+#[tokio::test]
+async fn cleanup_deletes_expired_records_in_batches_and_prints_how_many() {
+    let app = TestApp::start().await;
+    app.client.pay("live", &payment()).await.assert_status(201);
+    let unknown = app.client.pay("unknown", &payment_with("pm_unknown")).await;
+    unknown.assert_status(202);
+    app.database.add_expired_records(app.merchant_id, 25).await;
+    let url = app.database.url();
+    let arguments = [
+        "cleanup",
+        "--cleanup-batch-size",
+        "10",
+        "--database-url",
+        &url,
+    ];
+
+    let first = oncepay("postgres://nobody@127.0.0.1:1/nothing", &arguments);
+    let second = oncepay(&url, &["cleanup"]);
+
+    assert_eq!(
+        first.assert_code(0).stdout,
+        "{\"rows_deleted\":25,\"batches\":3}\n"
+    );
+    assert_eq!(
+        second.assert_code(0).stdout,
+        "{\"rows_deleted\":0,\"batches\":1}\n"
+    );
+    let left = app
+        .database
+        .texts("SELECT key FROM idempotency_keys ORDER BY key")
+        .await;
+    assert_eq!(left, ["live", "unknown"]);
 }

@@ -9,7 +9,8 @@ use super::{
     client::Client,
     database::TestDatabase,
     process::{Process, ProcessBuilder},
-    race::{PATIENCE, wait_until},
+    race::PATIENCE,
+    wait::wait_until,
 };
 
 /// The ground that processes stand on.

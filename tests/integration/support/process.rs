@@ -1,7 +1,7 @@
 //! A service as a process of its own: one that can be killed, stopped and asked to end.
 
 use std::{
-    io::{BufRead as _, BufReader, Read as _},
+    io::{self, BufRead as _, BufReader, Read as _, Write as _},
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     sync::{Arc, Mutex, PoisonError, mpsc},
@@ -183,7 +183,11 @@ impl ProcessBuilder {
 }
 
 impl Drop for Process {
+    /// A test that fails shows what the service said.
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            drop(writeln!(io::stderr(), "{}", lock(&self.log)));
+        }
         drop(self.child.kill());
         drop(self.child.wait());
     }
