@@ -13,8 +13,9 @@ use crate::{
     db::{Database, migrations},
     gateways::{Gateway, sandbox::Sandbox},
     http::{router, server, views},
-    idempotency::{cleaner, lease::LeaseKeeper, store::LetGo},
+    idempotency::{cleaner, lease::LeaseKeeper, rescuer::Rescuer, store::LetGo},
     lifecycle::{Drained, Tasks},
+    payments::pending,
     telemetry::metrics,
     worker,
 };
@@ -40,6 +41,8 @@ pub struct Service {
     listener: TcpListener,
     metrics_listener: TcpListener,
     metrics: PrometheusHandle,
+    /// One connection, for renewals only.
+    renewals: Database,
 }
 
 impl Service {
@@ -61,8 +64,11 @@ impl Service {
             .database
             .connect_options()
             .map_err(CliError::Database)?;
+        // Taken from the pool's share, so that the setting bounds what the server sees.
+        let renewals = Database::new(options.clone(), 1);
+        let connections_max = settings.database.max_connections.saturating_sub(1);
         let app = App {
-            database: Database::new(options, settings.database.max_connections),
+            database: Database::new(options, connections_max),
             gateway,
             leases: LeaseKeeper::new(settings.idempotency.lease_ttl),
             clock,
@@ -80,6 +86,7 @@ impl Service {
             listener,
             metrics_listener,
             metrics,
+            renewals,
         })
     }
 
@@ -95,6 +102,7 @@ impl Service {
             listener,
             metrics_listener,
             metrics,
+            renewals,
         } = self;
         if let (Ok(addr), Ok(metrics_addr)) = (listener.local_addr(), metrics_listener.local_addr())
         {
@@ -103,7 +111,8 @@ impl Service {
         let tasks = app.tasks.clone();
         // Leases are renewed, and metrics served, until the last request has ended.
         let until_drained = Tasks::default();
-        start_workers(&app, &until_drained);
+        start_lease_keeper(&app, &renewals, &until_drained);
+        start_workers(&app);
         let metrics_router = router::metrics_router(metrics);
         let metrics_http = app.settings.http.clone();
         let metrics_tasks = until_drained.clone();
@@ -128,6 +137,7 @@ impl Service {
         let (drained, ()) = tokio::join!(serving, stopping);
         let_go(&app).await;
         until_drained.stop();
+        renewals.pool().close().await;
         app.database.pool().close().await;
         match drained {
             Drained::All => Ok(()),
@@ -148,12 +158,27 @@ async fn let_go(app: &App) {
     }
 }
 
-fn start_workers(app: &App, until_drained: &Tasks) {
+fn start_lease_keeper(app: &App, renewals: &Database, until_drained: &Tasks) {
     let heartbeat = app.leases.heartbeat();
-    let keeper = app.clone();
+    let (leases, database) = (app.leases.clone(), renewals.clone());
     worker::start(until_drained, "lease_keeper", heartbeat, move || {
-        let app = keeper.clone();
-        async move { app.leases.renew(&app.database).await }
+        let (leases, database) = (leases.clone(), database.clone());
+        async move { leases.renew(&database).await }
+    });
+}
+
+fn start_workers(app: &App) {
+    let rescuing = app.clone();
+    let rescuer = Rescuer::default();
+    let every = app.settings.idempotency.rescue_interval;
+    worker::start(&app.tasks, "rescuer", every, move || {
+        let (app, rescuer) = (rescuing.clone(), rescuer.clone());
+        async move { rescuer.round(&app).await }
+    });
+    let polling = app.clone();
+    worker::start(&app.tasks, "pending_payments", every, move || {
+        let app = polling.clone();
+        async move { pending::round(&app).await }
     });
     let cleaning = app.clone();
     worker::start(

@@ -70,5 +70,6 @@ pub mod operation;
 pub mod perform;
 pub mod pointer;
 pub mod record;
+pub mod rescuer;
 pub mod run;
 pub mod store;
