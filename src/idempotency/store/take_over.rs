@@ -107,22 +107,25 @@ impl Step for TakeOver<'_> {
         .fetch_all(connection)
         .await?;
 
-        Ok(self
-            .0
-            .iter()
-            .filter_map(|it| {
-                let row = rows.iter().find(|row| row.owner == it.owner)?;
-                Some(TakenOver {
-                    acquired: Acquired {
-                        merchant_id: it.merchant_id,
-                        key: it.key.clone(),
-                        fence: row.fence,
-                        owner: row.owner,
-                        attempts: row.attempts,
-                    },
-                    since_first_sent: millis(row.since_first_sent_ms),
-                })
-            })
-            .collect())
+        let won = |it: &Abandoned| {
+            let row = rows.iter().find(|row| row.owner == it.owner)?;
+            Some(it.taken_over(row.fence, row.attempts, millis(row.since_first_sent_ms)))
+        };
+        Ok(self.0.iter().filter_map(won).collect())
+    }
+}
+
+impl Abandoned {
+    fn taken_over(&self, fence: i64, attempts: i32, since_first_sent: Duration) -> TakenOver {
+        TakenOver {
+            acquired: Acquired {
+                merchant_id: self.merchant_id,
+                key: self.key.clone(),
+                fence,
+                owner: self.owner,
+                attempts,
+            },
+            since_first_sent,
+        }
     }
 }

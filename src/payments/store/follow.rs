@@ -22,9 +22,10 @@ pub struct FollowUp {
     pub event_data: Value,
 }
 
-/// Settles a payment without its record, which stays as it was answered (I7). Nobody holds a
-/// lease for it: status and version decide, so of several that follow one payment one writes.
-/// Answers whether it was this one.
+/// Settles a payment without its record, which stays as it was answered (I7).
+///
+/// Nobody holds a lease for it: status and version decide, so of several that follow one payment
+/// one writes. Answers whether it was this one.
 #[derive(Debug)]
 pub struct Follow<'a>(pub &'a FollowUp);
 
@@ -32,6 +33,7 @@ impl Step for Follow<'_> {
     const NAME: &'static str = "follow";
     type Output = bool;
 
+    #[expect(clippy::too_many_lines, reason = "one statement")]
     async fn run(&self, connection: &mut PgConnection) -> sqlx::Result<bool> {
         let FollowUp {
             status_before,

@@ -3,7 +3,9 @@
 
 pub mod app;
 pub mod client;
+pub mod command;
 pub mod database;
 pub mod gateway;
 pub mod postgres;
 pub mod process;
+pub mod wait;
