@@ -1,8 +1,17 @@
 //! What a person decides about a payment in review is what its key answers from then on.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use oncepay::gateways::{Finding, GatewayReference, Outcome, Unknown};
+use oncepay::{
+    clock::SystemClock,
+    db::Database,
+    gateways::{Finding, GatewayReference, Outcome, Unknown},
+    http::views::PRESENTER,
+    payments::{
+        review::{self, Decision, Desk, ReviewError},
+        state::PaymentStatus,
+    },
+};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -181,19 +190,42 @@ async fn a_decision_that_cannot_be_is_refused_and_changes_nothing() {
     );
 }
 
-/// Two operators decide at the same time: one of them is told that the other was faster.
+/// Two operators decide at the same time: both see the payment in review, one of them is told that
+/// the other was faster.
 #[tokio::test]
 async fn of_two_decisions_one_is_written() {
     let app = in_review(&payment()).await;
     let payment_id = list(&app)[0]["payment_id"].as_str().unwrap().to_owned();
+    let payment_id = payment_id.parse().unwrap();
+    let desk = Desk {
+        database: Database::new(app.database.options(), 2),
+        clock: Arc::new(SystemClock),
+        presenter: PRESENTER,
+        ttl_completed: Duration::from_hours(24),
+        ttl_failed: Duration::from_hours(24),
+        lease_ttl: Duration::from_secs(30),
+    };
+    let decision = |to| Decision {
+        to,
+        by: "Ada".to_owned(),
+        reason: "seen".to_owned(),
+        gateway_reference: None,
+    };
 
-    let codes: Vec<i32> = std::thread::scope(|scope| {
-        let deciding = ["failed", "canceled"]
-            .map(|to| scope.spawn(|| resolve_payment(&app, &payment_id, to, &[]).code));
-        deciding.map(|thread| thread.join().unwrap()).to_vec()
-    });
+    let (failed, canceled) = (
+        decision(PaymentStatus::Failed),
+        decision(PaymentStatus::Canceled),
+    );
+    let (first, second) = tokio::join!(
+        review::resolve(&desk, payment_id, &failed),
+        review::resolve(&desk, payment_id, &canceled),
+    );
 
-    assert_eq!(codes.iter().sum::<i32>(), 1, "{codes:?}");
+    let lost = match (first, second) {
+        (Ok(_), Err(error)) | (Err(error), Ok(_)) => error,
+        both => panic!("one must win: {both:?}"),
+    };
+    assert!(matches!(lost, ReviewError::Changed), "{lost}");
     assert_eq!(app.database.count("SELECT count(*) FROM events").await, 2);
 }
 
@@ -210,7 +242,7 @@ async fn a_review_of_a_pending_payment_leaves_its_answer_as_it_was() {
     app.database
         .execute("UPDATE pending_payments SET next_poll_at = now()")
         .await;
-    let limit = std::time::Duration::from_secs(20);
+    let limit = Duration::from_secs(20);
     wait_until("it is in review", limit, async || !list(&app).is_empty()).await;
 
     let said = resolve(&app, "succeeded", &[]);
