@@ -25,10 +25,12 @@
 //! | *settle* | write the outcome, the event and the finished record in one transaction |
 //! | *park* | let a record whose outcome is unknown rest until the next look |
 //! | *release* | give a key back whose work certainly was not executed |
+//! | *rescuer* | finishes what a dead or stuck owner left |
 //! | *cleaner* | deletes expired records |
 //! | *event* | a fact in the outbox |
 
 pub mod app;
+pub mod audit;
 pub mod cli;
 pub mod clock;
 pub mod config;

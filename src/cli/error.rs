@@ -35,6 +35,8 @@ pub enum CliError {
     NotBuilt(&'static str),
     #[error("{0} tasks had not ended within the shutdown timeout; what they held was let go")]
     NotDrained(usize),
+    #[error("{0} breaches of the invariants")]
+    Breaches(usize),
     /// A step of a longer command failed; `step` is a clause such as "the server cannot listen".
     #[error("{step}")]
     Step {

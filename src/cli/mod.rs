@@ -5,6 +5,7 @@
 //! are wrong, and 1 for every other failure.
 
 mod api_keys;
+mod audit;
 mod cleanup;
 mod connect;
 pub mod dev;
@@ -13,6 +14,7 @@ pub mod guardian;
 mod merchants;
 mod migrate;
 mod output;
+mod reviews;
 pub mod serve;
 
 use std::process::ExitCode;
@@ -49,6 +51,11 @@ enum Command {
     Migrate(migrate::MigrateArguments),
     /// Deletes expired records until there are none, and says how many
     Cleanup(cleanup::CleanupArguments),
+    /// Checks the invariants over the database, and a sandbox journal against it
+    Audit(audit::AuditArguments),
+    /// Decides on payments that a person must look at
+    #[command(subcommand)]
+    Reviews(reviews::Command),
     /// Runs a private PostgreSQL for its parent
     #[command(hide = true)]
     Guardian(guardian::GuardianArgs),
@@ -113,6 +120,8 @@ async fn run(command: Command) -> Result<(), CliError> {
         }
         Command::Migrate(arguments) => Box::pin(migrate::run(arguments)).await,
         Command::Cleanup(arguments) => Box::pin(cleanup::run(arguments)).await,
+        Command::Audit(arguments) => Box::pin(audit::run(arguments)).await,
+        Command::Reviews(command) => Box::pin(reviews::run(command)).await,
         Command::Guardian(_) => Err(CliError::NotBuilt("oncepay guardian inside a runtime")),
         Command::Merchants(command) => Box::pin(merchants::run(command)).await,
         Command::ApiKeys(command) => Box::pin(api_keys::run(command)).await,
@@ -149,6 +158,10 @@ mod tests {
             "oncepay serve --allow-short-ttl=false",
             "oncepay migrate --check --database-url postgres://h/d",
             "oncepay cleanup --cleanup-batch-size 500",
+            "oncepay audit --journal journal.ndjson",
+            "oncepay reviews list",
+            "oncepay reviews resolve pay_0192f0c1a2b37c4d8e5f60718293a4b5 --to requires_capture \
+             --by Ada --reason seen --gateway-reference pi_1",
             "oncepay merchants create Shop",
             &format!("oncepay api-keys create --merchant {merchant} --name till"),
             &format!("oncepay api-keys list --merchant {merchant}"),

@@ -16,10 +16,12 @@ use crate::{
     idempotency::{
         cleaner,
         lease::LeaseKeeper,
+        rescuer::Rescuer,
         store::LetGo,
         waiting::{self, Waiting},
     },
     lifecycle::{Drained, Tasks},
+    payments::pending,
     telemetry::metrics,
     worker,
 };
@@ -48,6 +50,8 @@ pub struct Service {
     listener: TcpListener,
     metrics_listener: TcpListener,
     metrics: PrometheusHandle,
+    /// One connection, for renewals only.
+    renewals: Database,
 }
 
 impl Service {
@@ -69,8 +73,11 @@ impl Service {
             .database
             .connect_options()
             .map_err(CliError::Database)?;
+        // Taken from the pool's share, so that the setting bounds what the server sees.
+        let renewals = Database::new(options.clone(), 1);
+        let connections_max = settings.database.max_connections.saturating_sub(1);
         let app = App {
-            database: Database::new(options, settings.database.max_connections),
+            database: Database::new(options, connections_max),
             gateway,
             leases: LeaseKeeper::new(settings.idempotency.lease_ttl),
             waiting: Waiting::default(),
@@ -89,6 +96,7 @@ impl Service {
             listener,
             metrics_listener,
             metrics,
+            renewals,
         })
     }
 
@@ -104,6 +112,7 @@ impl Service {
             listener,
             metrics_listener,
             metrics,
+            renewals,
         } = self;
         if let (Ok(addr), Ok(metrics_addr)) = (listener.local_addr(), metrics_listener.local_addr())
         {
@@ -112,7 +121,8 @@ impl Service {
         let tasks = app.tasks.clone();
         // Leases are renewed, and metrics served, until the last request has ended.
         let until_drained = Tasks::default();
-        start_workers(&app, &until_drained);
+        start_lease_keeper(&app, &renewals, &until_drained);
+        start_workers(&app);
         start_upkeep(&app, &until_drained, &metrics);
         let metrics_router = router::metrics_router(metrics);
         let metrics_http = app.settings.http.clone();
@@ -138,6 +148,7 @@ impl Service {
         let (drained, ()) = tokio::join!(serving, stopping);
         let_go(&app).await;
         until_drained.stop();
+        renewals.pool().close().await;
         app.database.pool().close().await;
         match drained {
             Drained::All => Ok(()),
@@ -158,12 +169,27 @@ async fn let_go(app: &App) {
     }
 }
 
-fn start_workers(app: &App, until_drained: &Tasks) {
+fn start_lease_keeper(app: &App, renewals: &Database, until_drained: &Tasks) {
     let heartbeat = app.leases.heartbeat();
-    let keeper = app.clone();
+    let (leases, database) = (app.leases.clone(), renewals.clone());
     worker::start(until_drained, "lease_keeper", heartbeat, move || {
-        let app = keeper.clone();
-        async move { app.leases.renew(&app.database).await }
+        let (leases, database) = (leases.clone(), database.clone());
+        async move { leases.renew(&database).await }
+    });
+}
+
+fn start_workers(app: &App) {
+    let rescuing = app.clone();
+    let rescuer = Rescuer::default();
+    let every = app.settings.idempotency.rescue_interval;
+    worker::start(&app.tasks, "rescuer", every, move || {
+        let (app, rescuer) = (rescuing.clone(), rescuer.clone());
+        async move { rescuer.round(&app).await }
+    });
+    let polling = app.clone();
+    worker::start(&app.tasks, "pending_payments", every, move || {
+        let app = polling.clone();
+        async move { pending::round(&app).await }
     });
     let looking_out = app.clone();
     worker::start(

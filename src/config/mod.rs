@@ -87,6 +87,7 @@ pub struct IdempotencySettings {
     pub ttl_failed: Duration,
     pub lease_ttl: Duration,
     pub key_policy: KeyPolicy,
+    pub rescue_interval: Duration,
     /// A record older than this is only asked about; it is sent again by a client's own retry.
     pub rescue_send_max_age: Duration,
 }

@@ -182,6 +182,16 @@ pub struct RawIdempotency {
     )]
     pub idempotency_key_policy: String,
 
+    /// How often unfinished work of dead owners, unknown outcomes and pending payments are looked for
+    #[arg(
+        long,
+        env,
+        hide_env_values = true,
+        value_name = "DURATION",
+        default_value = "5s"
+    )]
+    pub rescue_interval: String,
+
     /// The age after which unfinished work is only asked about, and sent by a client's retry alone
     #[arg(
         long,

@@ -73,6 +73,7 @@ const BREAKAGES: &[Breakage] = breakages! {
     "IDEMPOTENCY_LEASE_TTL" "1999ms" => idempotency.idempotency_lease_ttl;
     "IDEMPOTENCY_LEASE_TTL" "61m" => idempotency.idempotency_lease_ttl;
     "IDEMPOTENCY_KEY_POLICY" "Required" => idempotency.idempotency_key_policy;
+    "RESCUE_INTERVAL" "0s" => idempotency.rescue_interval;
     "RESCUE_SEND_MAX_AGE" "0s" => idempotency.rescue_send_max_age;
     "GATEWAY" "stripe" => gateway.gateway;
     "GATEWAY" "paypal" => gateway.gateway;

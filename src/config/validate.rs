@@ -92,6 +92,13 @@ impl RawHttp {
 }
 
 impl RawIdempotency {
+    /// For commands that store answers.
+    pub fn validate(&self) -> Result<IdempotencySettings, ConfigErrors> {
+        let mut reader = Reader::default();
+        let settings = self.read(&mut reader);
+        ConfigErrors::unless_any(reader.errors, settings)
+    }
+
     fn read(&self, reader: &mut Reader) -> Option<IdempotencySettings> {
         let shortest = reader
             .choice(
@@ -116,12 +123,14 @@ impl RawIdempotency {
                 ("optional", KeyPolicy::Optional),
             ],
         );
+        let rescue_interval = reader.duration("RESCUE_INTERVAL", &self.rescue_interval);
         let max_age = reader.duration("RESCUE_SEND_MAX_AGE", &self.rescue_send_max_age);
         Some(IdempotencySettings {
             ttl_completed: ttl_completed?,
             ttl_failed: ttl_failed?,
             lease_ttl: lease_ttl?,
             key_policy: key_policy?,
+            rescue_interval: rescue_interval?,
             rescue_send_max_age: max_age?,
         })
     }

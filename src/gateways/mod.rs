@@ -161,6 +161,8 @@ pub enum Unknown {
     GatewayError,
     /// The gateway is still busy with this key.
     InUse,
+    /// A look-up did not find the key, which proves nothing, and it may not be sent again.
+    NotFound,
     /// The gateway knows this key with other parameters; a person must look.
     ParametersDiffer,
     /// The gateway reports another amount or currency than was asked; a person must look.
@@ -179,7 +181,9 @@ impl Unknown {
             | Self::AmountDiffers
             | Self::KeyWindowOver
             | Self::GatewayChanged => true,
-            Self::Timeout | Self::LostReply | Self::GatewayError | Self::InUse => false,
+            Self::Timeout | Self::LostReply | Self::GatewayError | Self::InUse | Self::NotFound => {
+                false
+            }
         }
     }
 
@@ -189,6 +193,7 @@ impl Unknown {
             Self::LostReply => "lost-reply",
             Self::GatewayError => "gateway-error",
             Self::InUse => "in-use",
+            Self::NotFound => "not-found",
             Self::ParametersDiffer => "parameters-differ",
             Self::AmountDiffers => "amount-differs",
             Self::KeyWindowOver => "key-window-over",

@@ -9,9 +9,9 @@ use super::{
     decide::{Asked, Decision, decide},
     gateway_key::gateway_key,
     lease::Lease,
-    record::{Acquired, NewRecord, Record, RecordState, Sighting},
+    record::{Acquired, LeftRecord, NewRecord, Record, RecordState, Sighting},
     run::{Attempt, RunError},
-    store::{Abandoned, Read, TakeOver},
+    store::{Abandoned, Read, TakeOver, TakenOver, When},
 };
 use crate::{
     app::App,
@@ -42,7 +42,19 @@ pub enum Standing {
     /// Nobody sent before: if no send of ours was executed, none was.
     First,
     /// A predecessor may have sent: the gateway is asked first, and nothing is ever released.
-    Successor { since_first_sent: Duration },
+    Successor {
+        since_first_sent: Duration,
+        by: Successor,
+    },
+}
+
+/// Who took over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Successor {
+    /// A client that still wants it: its retry.
+    Client,
+    /// The rescuer, which does not know whether anybody still wants it.
+    Rescuer,
 }
 
 /// Claims a key that was never used. `None` when somebody has it.
@@ -66,50 +78,120 @@ pub async fn reclaim(
     Ok(acquired.map(|acquired| first(app, attempt, &new, acquired, sent)))
 }
 
-/// Takes over a record whose owner's lease has run out. `None` when somebody else did.
+/// Takes over a record whose owner's lease has run out, for a client's retry. `None` when somebody
+/// else did.
 pub async fn take_over(
     app: &App,
     attempt: &Attempt,
     record: &Record,
 ) -> Result<Option<Won>, RunError> {
-    let abandoned = Abandoned {
+    let left = LeftRecord {
         merchant_id: attempt.merchant_id,
         key: attempt.key.clone(),
         fence: record.fence,
-        owner: Uuid::new_v4(),
-        lease_ttl: app.leases.ttl(),
+        resource_id: record.resource_id,
+        request_id: record.request_id.clone(),
+        unknown: record.state != RecordState::Left { unknown: false },
     };
+    let won = take_over_left(app, std::slice::from_ref(&left), Successor::Client).await?;
+    match won.into_iter().next() {
+        Some(Taken::Won(won)) => Ok(Some(*won)),
+        Some(Taken::WithoutPayment) => Err(RunError::OutcomeUnknown(None)),
+        None => Ok(None),
+    }
+}
+
+/// What a take-over brought.
+#[derive(Debug)]
+pub enum Taken {
+    Won(Box<Won>),
+    /// The record has no payment, which only a fault of the database can bring about. `audit`
+    /// lists it; nobody can finish it.
+    WithoutPayment,
+}
+
+/// Takes over records whose owner's lease has run out. Those that somebody else was faster with
+/// are missing from the answer.
+///
+/// Where the payments cannot be read, the leases run out by themselves: nothing was sent.
+pub async fn take_over_left(
+    app: &App,
+    left: &[LeftRecord],
+    by: Successor,
+) -> Result<Vec<Taken>, RunError> {
+    let abandoned: Vec<Abandoned> = left.iter().map(|left| abandoned(app, left)).collect();
     let sent = Instant::now();
     let taken = app
         .database
-        .run(&TakeOver(&[abandoned]))
+        .run(&TakeOver(&abandoned))
         .await
         .map_err(unknown)?;
-    let Some(taken) = taken.into_iter().next() else {
-        return Ok(None);
-    };
-    metrics::taken_over();
-    if record.state == (RecordState::Left { unknown: false }) {
-        metrics::lease_expired();
+    let mut held = Vec::with_capacity(taken.len());
+    for TakenOver {
+        acquired,
+        since_first_sent,
+    } in taken
+    {
+        let seen = left
+            .iter()
+            .find(|left| left.merchant_id == acquired.merchant_id && left.key == acquired.key);
+        let Some(seen) = seen else { continue };
+        metrics::taken_over();
+        if !seen.unknown {
+            metrics::lease_expired();
+        }
+        held.push((
+            seen,
+            app.leases.hold(acquired, sent),
+            Standing::Successor {
+                since_first_sent,
+                by,
+            },
+        ));
     }
-    let lease = app.leases.hold(taken.acquired, sent);
-    let payment_id = PaymentId::from_uuid(record.resource_id);
-    let found = app
-        .database
-        .run(&Find(&[(attempt.merchant_id, payment_id)]))
-        .await;
-    let Some(payment) = found.map_err(unknown)?.into_iter().next() else {
-        tracing::error!(payment_id = %payment_id, "a record in processing has no payment");
-        return Err(RunError::OutcomeUnknown(None));
-    };
-    Ok(Some(Won {
-        lease,
-        payment,
-        standing: Standing::Successor {
-            since_first_sent: taken.since_first_sent,
-        },
-        request_id: record.request_id.clone(),
-    }))
+    with_payments(app, held).await
+}
+
+async fn with_payments(
+    app: &App,
+    held: Vec<(&LeftRecord, Lease, Standing)>,
+) -> Result<Vec<Taken>, RunError> {
+    if held.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sought: Vec<_> = held
+        .iter()
+        .map(|(seen, ..)| (seen.merchant_id, PaymentId::from_uuid(seen.resource_id)))
+        .collect();
+    let payments = app.database.run(&Find(&sought)).await.map_err(unknown)?;
+    let taken = held.into_iter().map(|(seen, lease, standing)| {
+        let payment_id = PaymentId::from_uuid(seen.resource_id);
+        let payment = payments
+            .iter()
+            .find(|payment| payment.merchant_id == seen.merchant_id && payment.id == payment_id);
+        let Some(payment) = payment else {
+            tracing::error!(payment_id = %payment_id, "a record in processing has no payment");
+            return Taken::WithoutPayment;
+        };
+        Taken::Won(Box::new(Won {
+            lease,
+            payment: payment.clone(),
+            standing,
+            request_id: seen.request_id.clone(),
+        }))
+    });
+    Ok(taken.collect())
+}
+
+fn abandoned(app: &App, left: &LeftRecord) -> Abandoned {
+    Abandoned {
+        merchant_id: left.merchant_id,
+        key: left.key.clone(),
+        fence: left.fence,
+        when: When::Left,
+        owner: Uuid::new_v4(),
+        lease_ttl: app.leases.ttl(),
+    }
 }
 
 /// Reads the record and decides what may be done about it.

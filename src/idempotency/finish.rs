@@ -9,7 +9,7 @@ use super::{
     acquire::{Standing, Won},
     decide::Known,
     lease::Lease,
-    perform::{Performed, first, successor},
+    perform::{Performed, first, sending, successor},
     record::{Record, RecordState, Replay, Sighting},
     run::{Answer, RunError},
     store::{LetGo, Park, Read},
@@ -61,8 +61,12 @@ async fn perform_and_end(app: &App, won: Won) -> Result<Answer, RunError> {
     } = won;
     let performed = match standing {
         Standing::First => first(app, &lease, &payment).await,
-        Standing::Successor { since_first_sent } => {
-            successor(app, &lease, &payment, since_first_sent).await
+        Standing::Successor {
+            since_first_sent,
+            by,
+        } => {
+            let sending = sending(app, &payment, since_first_sent, by);
+            successor(app, &lease, &payment, sending).await
         }
     };
     fail::fail_point!("performed", |_| Err(RunError::OutcomeUnknown(None)));
@@ -109,8 +113,11 @@ async fn rest(
     let rest = rest_after(lease.acquired().attempts);
     let review = reason
         .filter(|reason| reason.requires_review())
-        .and_then(|_| create::in_review(app, payment))
-        .map(|next| create::review(app, lease.acquired(), payment, next, rest));
+        .and_then(|reason| {
+            let next = create::in_review(app, payment)?;
+            let held = lease.acquired();
+            Some(create::review(app, held, payment, next, (reason, rest)))
+        });
     if let Some(settlement) = review {
         match write(app, lease, &settlement).await? {
             Written::Ours => metrics::payment_settled(settlement.payment.status.into()),

@@ -6,7 +6,8 @@
 //! does not stretch it. Past that point no new step starts and nothing is written; whatever is
 //! written all the same meets the fence.
 //!
-//! One task per process renews all leases held, in one statement. A lease that is dropped, also by
+//! One task per process renews all leases held, in one statement and on a connection of its own:
+//! behind payments that wait for the pool it would lose the leases of those very payments. A lease that is dropped, also by
 //! a panic, leaves the list and is renewed no more.
 
 use std::{
@@ -81,7 +82,8 @@ impl LeaseKeeper {
         }
     }
 
-    /// Renews all leases held, once.
+    /// Renews all leases held, once. An answer that comes when nobody trusts them any more is not
+    /// waited for; the next renewal asks again.
     pub async fn renew(&self, database: &Database) -> Result<(), DbError> {
         let held: Vec<Acquired> = self
             .lock()
@@ -93,10 +95,13 @@ impl LeaseKeeper {
         }
         let sent = Instant::now();
         let renewed = database
-            .run(&Renew {
-                held: &held,
-                lease_ttl: self.ttl,
-            })
+            .run_until(
+                &Renew {
+                    held: &held,
+                    lease_ttl: self.ttl,
+                },
+                self.trust(sent),
+            )
             .await?;
         let mut list = self.lock();
         for owner in renewed {

@@ -11,6 +11,9 @@
 //! settle   one statement, fenced: payment + event + record with the answer
 //! ```
 //!
+//! What an owner leaves, by dying or by not knowing, is taken over with a higher fence: by the next
+//! request under the key, or by the [`rescuer`], so that no record needs its client.
+//!
 //! # Who decides
 //!
 //! PostgreSQL decides who owns a record, by its primary key, and whether an owner still does, by
@@ -70,6 +73,7 @@ pub mod operation;
 pub mod perform;
 pub mod pointer;
 pub mod record;
+pub mod rescuer;
 pub mod run;
 pub mod store;
 pub mod waiting;

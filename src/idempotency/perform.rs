@@ -4,11 +4,11 @@ use std::{future::Future, time::Duration};
 
 use tokio::time::{sleep, timeout};
 
-use super::lease::Lease;
+use super::{acquire::Successor, lease::Lease};
 use crate::{
     app::App,
     gateways::{Call, Finding, Outcome, Unknown},
-    payments::{create, model::Payment},
+    payments::{create, model::Payment, state::PaymentStatus},
     telemetry::metrics::{self, GatewayOutcome},
 };
 
@@ -53,29 +53,55 @@ pub async fn first(app: &App, lease: &Lease, payment: &Payment) -> Performed {
     Performed::LeaseLost
 }
 
-/// Finishes what a predecessor began: asks first, and sends again only while the gateway is sure
-/// to remember the key.
+/// Whether a successor may send again what it does not find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sending {
+    /// The gateway is sure to remember the key: another send is the same payment.
+    Again,
+    /// Not by this successor; the record waits for evidence, or for somebody who may.
+    Never,
+    /// The gateway may have forgotten the key: another send could be another payment.
+    WindowOver,
+}
+
+/// Decides whether a successor may send (D6.6).
 ///
-/// It never ends in `NotExecuted`: that speaks of one send, and the predecessor may have sent.
-pub async fn successor(
-    app: &App,
-    lease: &Lease,
-    payment: &Payment,
-    since_first_sent: Duration,
-) -> Performed {
+/// The rescuer sends young work only: nobody wants a charge at night for a cart that was left in
+/// the evening. The age is counted from the first send, which the client asked for; a key that was
+/// released and claimed again is as young as its second claim. What is in front of a person is sent
+/// by nobody.
+pub fn sending(app: &App, payment: &Payment, since_first_sent: Duration, by: Successor) -> Sending {
+    let window = app.gateway.key_window().saturating_sub(KEY_WINDOW_MARGIN);
+    let young = since_first_sent < app.settings.idempotency.rescue_send_max_age;
+    match by {
+        _ if payment.status != PaymentStatus::Processing => Sending::Never,
+        _ if since_first_sent >= window => Sending::WindowOver,
+        Successor::Rescuer if !young => Sending::Never,
+        Successor::Rescuer | Successor::Client => Sending::Again,
+    }
+}
+
+/// Finishes what a predecessor began: asks first, and sends again only where `sending` allows.
+///
+/// It never ends in `NotExecuted`: that speaks of one send, and the predecessor may have sent. What
+/// is still unknown when the gateway may have forgotten the key is for a person to look at.
+pub async fn successor(app: &App, lease: &Lease, payment: &Payment, sending: Sending) -> Performed {
     if payment.gateway != app.gateway.name() {
         return Performed::Outcome(Outcome::Unknown(Unknown::GatewayChanged));
     }
     if !lease.trusted() {
         return Performed::LeaseLost;
     }
-    let outcome = match create::ask(app, payment).await {
-        Finding::Known(outcome) => outcome,
-        Finding::Absent => {
-            let window = app.gateway.key_window().saturating_sub(KEY_WINDOW_MARGIN);
-            if since_first_sent >= window {
-                return if_trusted(lease, Outcome::Unknown(Unknown::KeyWindowOver));
-            }
+    let outcome = match (create::ask(app, payment).await, sending) {
+        (Finding::Known(Outcome::Unknown(reason)), Sending::WindowOver)
+            if !reason.requires_review() =>
+        {
+            Outcome::Unknown(Unknown::KeyWindowOver)
+        }
+        (Finding::Known(outcome), _) => outcome,
+        (Finding::Absent, Sending::WindowOver) => Outcome::Unknown(Unknown::KeyWindowOver),
+        (Finding::Absent, Sending::Never) => Outcome::Unknown(Unknown::NotFound),
+        (Finding::Absent, Sending::Again) => {
             if !lease.trusted() {
                 return Performed::LeaseLost;
             }

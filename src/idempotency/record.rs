@@ -85,6 +85,20 @@ pub enum RecordState {
     Expired,
 }
 
+/// What is known of a record that may be taken over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftRecord {
+    pub merchant_id: MerchantId,
+    pub key: IdempotencyKey,
+    /// The fence that was seen.
+    pub fence: i64,
+    pub resource_id: Uuid,
+    /// The request that claimed it: its answer is stored under this id, whoever finishes.
+    pub request_id: String,
+    /// Whether it rested; otherwise its owner died or was stuck.
+    pub unknown: bool,
+}
+
 /// Exactly what is replayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredResponse {

@@ -11,11 +11,11 @@ use super::{
     command::CreatePayment,
     model::{CaptureMethod, Failure, Payment},
     state::PaymentStatus,
-    store::{NewPayment, RecordEnd, Settlement},
+    store::{FollowUp, NewPayment, RecordEnd, Settlement},
 };
 use crate::{
     app::App,
-    gateways::{Authorize, Call, Decline, Find, Finding, Outcome},
+    gateways::{Authorize, Call, Decline, Find, Finding, Outcome, Unknown},
     idempotency::{
         perform::timed,
         record::{Acquired, NewRecord, StoredResponse},
@@ -123,10 +123,10 @@ pub fn decided(app: &App, payment: &Payment, outcome: &Outcome) -> Option<Paymen
         }
         Outcome::Declined(decline) => {
             next.status = PaymentStatus::Failed;
-            next.gateway_reference = decline
-                .reference
-                .as_ref()
-                .map(|reference| storable(&reference.0));
+            // A payment that was accepted before it was refused keeps the name it got then.
+            if let Some(reference) = &decline.reference {
+                next.gateway_reference = Some(storable(&reference.0));
+            }
             next.failure = Some(failure(decline));
         }
         Outcome::Pending { reference } => {
@@ -183,15 +183,32 @@ pub fn settlement(
     (settlement_with(app, held, before, payment, end), response)
 }
 
-/// What settle writes to put the payment in front of a person.
+/// What settle writes to put the payment in front of a person, who is told why.
 pub fn review(
     app: &App,
     held: &Acquired,
     before: &Payment,
     payment: Payment,
-    rest: Duration,
+    (reason, rest): (Unknown, Duration),
 ) -> Settlement {
-    settlement_with(app, held, before, payment, RecordEnd::Resting { rest })
+    let settlement = settlement_with(app, held, before, payment, RecordEnd::Resting { rest });
+    Settlement {
+        event_data: with_reason(settlement.event_data, reason),
+        ..settlement
+    }
+}
+
+/// The document of an event that says why a person must look.
+pub fn with_reason(document: Value, reason: Unknown) -> Value {
+    with_member(document, "review_reason", reason.as_str().into())
+}
+
+/// A payment's document with what only its event says.
+pub fn with_member(mut document: Value, name: &str, value: Value) -> Value {
+    if let Value::Object(members) = &mut document {
+        members.insert(name.to_owned(), value);
+    }
+    document
 }
 
 fn settlement_with(
@@ -212,8 +229,19 @@ fn settlement_with(
     }
 }
 
+/// What follow writes for a payment whose record is finished: it keeps its stored answer.
+pub fn follow_up(app: &App, before: &Payment, payment: Payment) -> FollowUp {
+    FollowUp {
+        status_before: before.status,
+        event_id: EventId::generate(payment.updated_at),
+        event_type: event_type(payment.status),
+        event_data: (app.presenter.document)(&payment),
+        payment,
+    }
+}
+
 /// What happened, in the past tense.
-const fn event_type(status: PaymentStatus) -> &'static str {
+pub const fn event_type(status: PaymentStatus) -> &'static str {
     match status {
         PaymentStatus::Processing => "payment.accepted",
         PaymentStatus::Succeeded => "payment.succeeded",

@@ -46,6 +46,8 @@ pub mod fields;
 pub mod metadata;
 pub mod model;
 pub mod money;
+pub mod pending;
+pub mod review;
 pub mod state;
 pub mod store;
 pub mod text;

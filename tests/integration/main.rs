@@ -10,6 +10,7 @@
     reason = "helpers of tests panic; the lints spare functions marked as tests only"
 )]
 
+mod audit;
 mod bodies;
 mod cleaning;
 mod clocks;
@@ -29,6 +30,7 @@ mod mismatch;
 mod openapi;
 mod outages;
 mod outcomes;
+mod pending;
 mod problems;
 mod races;
 mod reading;
@@ -36,6 +38,8 @@ mod readme;
 mod recovery;
 mod release;
 mod replay;
+mod rescuer;
+mod reviews;
 mod schema;
 mod secrets;
 mod settings;

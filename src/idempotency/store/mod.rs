@@ -7,6 +7,7 @@
 
 mod clean;
 mod hold;
+mod left;
 mod read;
 mod row;
 mod take_over;
@@ -18,8 +19,9 @@ use uuid::Uuid;
 
 pub use clean::{DeleteExpired, Measure, Measures};
 pub use hold::{LetGo, Park, Renew};
+pub use left::ListLeft;
 pub use read::Read;
-pub use take_over::{Abandoned, TakeOver, TakenOver};
+pub use take_over::{Abandoned, TakeOver, TakenOver, When};
 
 use super::record::Acquired;
 

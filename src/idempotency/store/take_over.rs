@@ -19,9 +19,20 @@ pub struct Abandoned {
     pub key: IdempotencyKey,
     /// The fence that was seen: somebody who raised it meanwhile has it.
     pub fence: i64,
+    pub when: When,
     /// The fresh owner that takes over.
     pub owner: Uuid,
     pub lease_ttl: Duration,
+}
+
+/// Under which condition a record is taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Its lease has run out, or its rest is over.
+    Left,
+    /// Whatever its lease says: by whoever brings a final word (D6.9). An owner that is at it
+    /// writes nothing any more.
+    Always,
 }
 
 /// What a take-over won.
@@ -32,8 +43,8 @@ pub struct TakenOver {
     pub since_first_sent: Duration,
 }
 
-/// Takes over records by compare-and-set: fence + 1 and a new owner, if the lease has run out and
-/// the fence is still the one that was seen. Answers with those that it won.
+/// Takes over records by compare-and-set: fence + 1 and a new owner, if [`When`] allows and the
+/// fence is still the one that was seen. Answers with those that it won.
 #[derive(Debug)]
 pub struct TakeOver<'a>(pub &'a [Abandoned]);
 
@@ -47,12 +58,15 @@ impl Step for TakeOver<'_> {
         let fences: Vec<i64> = self.0.iter().map(|it| it.fence).collect();
         let owners: Vec<Uuid> = self.0.iter().map(|it| it.owner).collect();
         let leases: Vec<PgInterval> = self.0.iter().map(|it| interval(it.lease_ttl)).collect();
+        let always: Vec<bool> = self.0.iter().map(|it| it.when == When::Always).collect();
         let rows = sqlx::query!(
             r#"-- take_over
             WITH abandoned AS (
                 SELECT *
-                FROM UNNEST($1::uuid[], $2::text[], $3::bigint[], $4::uuid[], $5::interval[])
-                    AS abandoned (merchant_id, key, fence, owner, lease_ttl)
+                FROM UNNEST(
+                    $1::uuid[], $2::text[], $3::bigint[], $4::uuid[], $5::interval[],
+                    $6::boolean[]
+                ) AS abandoned (merchant_id, key, fence, owner, lease_ttl, always)
             ),
             -- Locks first and in the order of the key, so that two batches cannot deadlock.
             locked AS (
@@ -61,7 +75,7 @@ impl Step for TakeOver<'_> {
                 JOIN abandoned USING (merchant_id, key)
                 WHERE record.status = 'processing'
                   AND record.fence = abandoned.fence
-                  AND record.lease_expires_at <= now()
+                  AND (abandoned.always OR record.lease_expires_at <= now())
                 ORDER BY record.merchant_id, record.key
                 FOR UPDATE OF record
             )
@@ -76,7 +90,7 @@ impl Step for TakeOver<'_> {
               AND record.key = locked.key
               AND record.status = 'processing'
               AND record.fence = abandoned.fence
-              AND record.lease_expires_at <= now()
+              AND (abandoned.always OR record.lease_expires_at <= now())
             RETURNING
                 record.owner,
                 record.fence,
@@ -88,26 +102,30 @@ impl Step for TakeOver<'_> {
             &fences,
             &owners,
             &leases,
+            &always,
         )
         .fetch_all(connection)
         .await?;
 
-        Ok(self
-            .0
-            .iter()
-            .filter_map(|it| {
-                let row = rows.iter().find(|row| row.owner == it.owner)?;
-                Some(TakenOver {
-                    acquired: Acquired {
-                        merchant_id: it.merchant_id,
-                        key: it.key.clone(),
-                        fence: row.fence,
-                        owner: row.owner,
-                        attempts: row.attempts,
-                    },
-                    since_first_sent: millis(row.since_first_sent_ms),
-                })
-            })
-            .collect())
+        let won = |it: &Abandoned| {
+            let row = rows.iter().find(|row| row.owner == it.owner)?;
+            Some(it.taken_over(row.fence, row.attempts, millis(row.since_first_sent_ms)))
+        };
+        Ok(self.0.iter().filter_map(won).collect())
+    }
+}
+
+impl Abandoned {
+    fn taken_over(&self, fence: i64, attempts: i32, since_first_sent: Duration) -> TakenOver {
+        TakenOver {
+            acquired: Acquired {
+                merchant_id: self.merchant_id,
+                key: self.key.clone(),
+                fence,
+                owner: self.owner,
+                attempts,
+            },
+            since_first_sent,
+        }
     }
 }

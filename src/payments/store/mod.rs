@@ -8,12 +8,18 @@
 //! UPDATE` before anything is written; whoever breaks the order can deadlock with all others.
 
 mod claim;
+mod follow;
+mod pending;
 mod read;
 mod release;
+mod review;
 mod row;
 mod settle;
 
 pub use claim::{Claim, NewPayment, Reclaim};
+pub use follow::{Follow, FollowUp};
+pub use pending::{DropPending, Due, TakeDue};
 pub use read::{Find, List, Page};
 pub use release::Release;
+pub use review::{ListReviews, ReviewRow, ReviewedRecord};
 pub use settle::{RecordEnd, Settle, Settlement};

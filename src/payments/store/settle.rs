@@ -7,6 +7,7 @@ use serde_json::Value;
 use sqlx::{PgConnection, postgres::types::PgInterval};
 use uuid::Uuid;
 
+use super::pending::FIRST_POLL_AFTER;
 use crate::{
     db::Step,
     idempotency::{
@@ -163,6 +164,18 @@ impl Step for Settle<'_> {
                     AND updated.id = entry.payment_id
                 RETURNING payment_id
             ),
+            -- What is answered while the gateway has still to decide is asked about later.
+            awaited AS (
+                INSERT INTO pending_payments (merchant_id, payment_id, next_poll_at)
+                SELECT entry.merchant_id, entry.payment_id, now() + $23::interval
+                FROM entry
+                JOIN updated
+                    ON updated.merchant_id = entry.merchant_id
+                    AND updated.id = entry.payment_id
+                WHERE entry.status = 'processing'
+                  AND entry.record_status <> 'processing'
+                ON CONFLICT DO NOTHING
+            ),
             ended AS (
                 UPDATE idempotency_keys AS record
                 SET status = entry.record_status,
@@ -223,6 +236,7 @@ impl Step for Settle<'_> {
             &ends.headers as &[Option<Value>],
             &ends.documents as &[Option<Value>],
             &ends.spans,
+            interval(FIRST_POLL_AFTER),
         )
         .fetch_all(connection)
         .await

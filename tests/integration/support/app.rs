@@ -51,6 +51,8 @@ impl TestApp {
         let mut settings = RawSettings::defaults();
         "127.0.0.1:0".clone_into(&mut settings.http.http_addr);
         "127.0.0.1:0".clone_into(&mut settings.http.metrics_addr);
+        // A test that is not about the rescuer must not meet it; see `rescuing`.
+        "1h".clone_into(&mut settings.idempotency.rescue_interval);
         TestAppBuilder {
             settings,
             gateway: None,
@@ -105,6 +107,12 @@ impl TestAppBuilder {
     pub fn settings(mut self, change: impl FnOnce(&mut RawSettings)) -> Self {
         change(&mut self.settings);
         self
+    }
+
+    /// With a rescuer, and a poller of pending payments, that look all the time.
+    #[must_use]
+    pub fn rescuing(self) -> Self {
+        self.settings(|raw| "50ms".clone_into(&mut raw.idempotency.rescue_interval))
     }
 
     #[must_use]

@@ -51,6 +51,8 @@ impl Process {
             .env("HTTP_ADDR", "127.0.0.1:0")
             .env("METRICS_ADDR", "127.0.0.1:0")
             .env("LOG_FORMAT", "json")
+            // A test that is not about the rescuer must not meet it.
+            .env("RESCUE_INTERVAL", "1h")
             .env("ALLOW_SHORT_TTL", "true");
         ProcessBuilder { command }
     }
