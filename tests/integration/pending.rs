@@ -34,7 +34,7 @@ async fn due(database: &TestDatabase) {
 }
 
 async fn status_becomes(database: &TestDatabase, status: &str) {
-    wait_until(status, PATIENCE, async || {
+    wait_until(PATIENCE, async || {
         database
             .text("SELECT status FROM payments")
             .await

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const STATUS: &str = "SELECT status FROM payments";
 
 async fn status_becomes(database: &TestDatabase, status: &str) {
-    wait_until(status, PATIENCE, async || {
+    wait_until(PATIENCE, async || {
         database.text(STATUS).await.as_deref() == Some(status)
     })
     .await;
