@@ -13,6 +13,7 @@ pub mod guardian;
 mod merchants;
 mod migrate;
 mod output;
+mod sandbox;
 pub mod serve;
 
 use std::process::ExitCode;
@@ -49,6 +50,8 @@ enum Command {
     Migrate(migrate::MigrateArguments),
     /// Deletes expired records until there are none, and says how many
     Cleanup(cleanup::CleanupArguments),
+    /// Runs a payment gateway to test against: Stripe's wire format, a journal, faults on demand
+    Sandbox(sandbox::SandboxArguments),
     /// Runs a private PostgreSQL for its parent
     #[command(hide = true)]
     Guardian(guardian::GuardianArgs),
@@ -110,6 +113,7 @@ async fn run(command: Command) -> Result<(), CliError> {
         }
         Command::Migrate(arguments) => Box::pin(migrate::run(arguments)).await,
         Command::Cleanup(arguments) => Box::pin(cleanup::run(arguments)).await,
+        Command::Sandbox(arguments) => Box::pin(sandbox::run(arguments)).await,
         Command::Guardian(_) => Err(CliError::NotBuilt("oncepay guardian inside a runtime")),
         Command::Merchants(command) => Box::pin(merchants::run(command)).await,
         Command::ApiKeys(command) => Box::pin(api_keys::run(command)).await,
@@ -146,6 +150,7 @@ mod tests {
             "oncepay serve --allow-short-ttl=false",
             "oncepay migrate --check --database-url postgres://h/d",
             "oncepay cleanup --cleanup-batch-size 500",
+            "oncepay sandbox --addr 127.0.0.1:0 --journal j.ndjson --key-window 1m --search-lag 5s",
             "oncepay merchants create Shop",
             &format!("oncepay api-keys create --merchant {merchant} --name till"),
             &format!("oncepay api-keys list --merchant {merchant}"),

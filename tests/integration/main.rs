@@ -11,4 +11,7 @@ mod connections;
 mod embedded;
 mod readme;
 mod replay;
+mod sandbox_server;
+mod stripe_gateway;
+mod stripe_payments;
 mod support;

@@ -7,3 +7,4 @@ pub mod database;
 pub mod gateway;
 pub mod postgres;
 pub mod process;
+pub mod sandbox;
