@@ -4,6 +4,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::indexing_slicing,
+    unreachable_pub,
     reason = "helpers of tests panic; the lints spare functions marked as tests only"
 )]
 
@@ -12,6 +14,8 @@ mod embedded;
 mod readme;
 mod replay;
 mod sandbox_server;
+mod stripe_connection;
+mod stripe_faults;
 mod stripe_gateway;
 mod stripe_payments;
 mod support;

@@ -6,7 +6,7 @@
 //! | no whole answer in time | `Unknown(Timeout)` |
 //! | connection lost after the first byte, or no HTTP | `Unknown(LostReply)` |
 //! | answer too long, not JSON, of another type, of an unknown state, 1xx, 3xx, 5xx | `Unknown(GatewayError)` |
-//! | 2xx with the object that was asked for | what the object says ([`state`](super::state)) |
+//! | 2xx with the object that was asked for | what the object says ([`state`]) |
 //! | 409, 429 `lock_timeout` | `Unknown(InUse)` |
 //! | 400 `idempotency_error` | `Unknown(ParametersDiffer)` |
 //! | 400, 402, 403, 404 `card_error` | `Declined`, with Stripe's code |

@@ -8,3 +8,4 @@ pub mod gateway;
 pub mod postgres;
 pub mod process;
 pub mod sandbox;
+pub mod stripe;
