@@ -140,10 +140,10 @@ async fn the_request_says_who_asks_under_which_key_and_version() {
     let seen = seen.to_ascii_lowercase();
     for line in [
         "post /v1/payment_intents http/1.1\r\n",
-        "authorization: bearer sk_test_x\r\n",
-        "idempotency-key: k\r\n",
-        "stripe-version: 2024-06-20\r\n",
-        "content-type: application/x-www-form-urlencoded\r\n",
+        "\r\nauthorization: bearer sk_test_x\r\n",
+        "\r\nidempotency-key: k\r\n",
+        "\r\nstripe-version: 2024-06-20\r\n",
+        "\r\ncontent-type: application/x-www-form-urlencoded\r\n",
     ] {
         assert!(seen.contains(line), "{line} is missing in\n{seen}");
     }
