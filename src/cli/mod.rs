@@ -15,6 +15,7 @@ mod merchants;
 mod migrate;
 mod output;
 mod reviews;
+mod sandbox;
 pub mod serve;
 
 use std::process::ExitCode;
@@ -56,6 +57,8 @@ enum Command {
     /// Decides on payments that a person must look at
     #[command(subcommand)]
     Reviews(reviews::Command),
+    /// Runs a payment gateway to test against: Stripe's wire format, a journal, faults on demand
+    Sandbox(sandbox::SandboxArguments),
     /// Runs a private PostgreSQL for its parent
     #[command(hide = true)]
     Guardian(guardian::GuardianArgs),
@@ -122,6 +125,7 @@ async fn run(command: Command) -> Result<(), CliError> {
         Command::Cleanup(arguments) => Box::pin(cleanup::run(arguments)).await,
         Command::Audit(arguments) => Box::pin(audit::run(arguments)).await,
         Command::Reviews(command) => Box::pin(reviews::run(command)).await,
+        Command::Sandbox(arguments) => Box::pin(sandbox::run(arguments)).await,
         Command::Guardian(_) => Err(CliError::NotBuilt("oncepay guardian inside a runtime")),
         Command::Merchants(command) => Box::pin(merchants::run(command)).await,
         Command::ApiKeys(command) => Box::pin(api_keys::run(command)).await,
@@ -162,6 +166,7 @@ mod tests {
             "oncepay reviews list",
             "oncepay reviews resolve pay_0192f0c1a2b37c4d8e5f60718293a4b5 --to requires_capture \
              --by Ada --reason seen --gateway-reference pi_1",
+            "oncepay sandbox --addr 127.0.0.1:0 --journal j.ndjson --key-window 1m --search-lag 5s",
             "oncepay merchants create Shop",
             &format!("oncepay api-keys create --merchant {merchant} --name till"),
             &format!("oncepay api-keys list --merchant {merchant}"),

@@ -11,7 +11,7 @@ use crate::{
     clock::{Clock, SystemClock},
     config::{GatewayKind, Settings},
     db::{Database, migrations},
-    gateways::{Gateway, sandbox::Sandbox},
+    gateways::{Gateway, sandbox::Sandbox, stripe::Stripe},
     http::{router, server, views},
     idempotency::{
         cleaner,
@@ -236,6 +236,13 @@ fn gateway(settings: &Settings, clock: Arc<dyn Clock>) -> io::Result<Arc<dyn Gat
     match &settings.gateway.kind {
         GatewayKind::Sandbox { dir: Some(dir) } => Ok(Arc::new(Sandbox::in_folder(dir, clock)?)),
         GatewayKind::Sandbox { dir: None } => Ok(Arc::new(Sandbox::in_memory(clock))),
+        GatewayKind::Stripe {
+            api_base,
+            secret_key,
+        } => {
+            let timeout = settings.gateway.timeout;
+            Ok(Arc::new(Stripe::new(api_base, secret_key, timeout)?))
+        }
     }
 }
 

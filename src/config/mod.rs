@@ -4,7 +4,7 @@
 //! [`RawSettings::validate`] turns it into [`Settings`], which are typed and grouped by whoever
 //! uses them, or into [`ConfigErrors`], which name every option that is wrong. No value that was
 //! written is ever repeated in a message, because a secret pasted into the wrong option would then
-//! be in the logs; the only secret here, the database URL, is a [`SecretString`].
+//! be in the logs; the secrets here, the database URL and Stripe's key, are [`SecretString`]s.
 //!
 //! Nothing is offered that does nothing: an option appears with the code that reads it.
 
@@ -126,11 +126,16 @@ pub struct GatewaySettings {
 }
 
 /// The gateways that this program contains.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum GatewayKind {
     Sandbox {
         /// Where the sandbox keeps its memory; without a folder it forgets with the process.
         dir: Option<PathBuf>,
+    },
+    Stripe {
+        /// `https://…`, or `http://…` with a key that moves no real money.
+        api_base: String,
+        secret_key: SecretString,
     },
 }
 

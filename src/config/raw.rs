@@ -206,7 +206,7 @@ pub struct RawIdempotency {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Gateway")]
 pub struct RawGateway {
-    /// Who moves the money: sandbox
+    /// Who moves the money: sandbox or stripe
     #[arg(long, env, hide_env_values = true, default_value = "sandbox")]
     pub gateway: String,
 
@@ -223,6 +223,20 @@ pub struct RawGateway {
     /// The folder that is the sandbox gateway's memory; without it, it forgets with the process
     #[arg(long, env, hide_env_values = true, value_name = "PATH")]
     pub sandbox_dir: Option<String>,
+
+    /// Where Stripe's API is, or `oncepay sandbox`; only the latter may be http://
+    #[arg(
+        long,
+        env,
+        hide_env_values = true,
+        value_name = "URL",
+        default_value = "https://api.stripe.com"
+    )]
+    pub stripe_api_base: String,
+
+    /// The secret key of the Stripe account, for the stripe gateway
+    #[arg(long, env, hide_env_values = true, value_name = "KEY", value_parser = secret())]
+    pub stripe_secret_key: Option<SecretString>,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -150,6 +150,56 @@ impl Reader {
         }
         Some(url)
     }
+
+    /// A secret or restricted key: a publishable one (`pk_…`) cannot charge.
+    pub(super) fn stripe_secret_key(&mut self, key: Option<SecretString>) -> Option<SecretString> {
+        const NAME: &str = "STRIPE_SECRET_KEY";
+        let Some(key) = key.filter(|key| !key.expose_secret().is_empty()) else {
+            self.refuse(NAME, "is missing; the stripe gateway needs it");
+            return None;
+        };
+        let text = key.expose_secret();
+        let plain = text.bytes().all(|byte| byte.is_ascii_graphic());
+        if !plain || !(text.starts_with("sk_") || text.starts_with("rk_")) {
+            self.refuse(NAME, "must be a secret key, which begins with sk_ or rk_");
+            return None;
+        }
+        Some(key)
+    }
+
+    /// A scheme, a host and perhaps a port: paths are ours to add.
+    pub(super) fn stripe_api_base(&mut self, text: &str) -> Option<Transport> {
+        let transport = text.parse::<hyper::Uri>().ok().and_then(|uri| {
+            let bare = uri.path() == "/" && uri.query().is_none() && !text.ends_with('?');
+            let host = uri.authority()?;
+            match uri.scheme_str()? {
+                "https" if bare && !host.as_str().contains('@') => Some(Transport::Encrypted),
+                "http" if bare && !host.as_str().contains('@') => Some(Transport::Clear),
+                _ => None,
+            }
+        });
+        if transport.is_none() {
+            self.refuse(
+                "STRIPE_API_BASE",
+                "must be an address such as https://api.stripe.com",
+            );
+        }
+        transport
+    }
+}
+
+/// Whether what is sent can be read on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Transport {
+    Clear,
+    Encrypted,
+}
+
+/// Whether the key of a Stripe account moves real money. Test keys say so; what says nothing is
+/// taken for live.
+pub(super) fn is_live(secret_key: &SecretString) -> bool {
+    let key = secret_key.expose_secret();
+    !(key.starts_with("sk_test_") || key.starts_with("rk_test_"))
 }
 
 /// An option that was written and is not empty: compose files pass on variables that nobody set.

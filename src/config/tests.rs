@@ -28,7 +28,10 @@ fn the_defaults_and_a_database_are_enough() {
         settings.idempotency.heartbeat_interval(),
         Duration::from_millis(7500)
     );
-    assert_eq!(settings.gateway.kind, GatewayKind::Sandbox { dir: None });
+    assert!(matches!(
+        settings.gateway.kind,
+        GatewayKind::Sandbox { dir: None }
+    ));
 }
 
 #[test]
@@ -75,7 +78,6 @@ const BREAKAGES: &[Breakage] = breakages! {
     "IDEMPOTENCY_KEY_POLICY" "Required" => idempotency.idempotency_key_policy;
     "RESCUE_INTERVAL" "0s" => idempotency.rescue_interval;
     "RESCUE_SEND_MAX_AGE" "0s" => idempotency.rescue_send_max_age;
-    "GATEWAY" "stripe" => gateway.gateway;
     "GATEWAY" "paypal" => gateway.gateway;
     "GATEWAY_TIMEOUT" "soon" => gateway.gateway_timeout;
     "CLEANUP_INTERVAL" "0s" => cleaner.cleanup_interval;
@@ -149,14 +151,52 @@ fn a_short_ttl_is_accepted_only_when_asked_for() {
     assert_eq!(settings.idempotency.ttl_completed, Duration::from_secs(10));
 }
 
-#[test]
-fn stripe_is_refused_as_not_part_of_this_version() {
+/// Settings for the stripe gateway.
+fn stripe(api_base: &str, secret_key: &str) -> RawSettings {
     let mut raw = raw();
     "stripe".clone_into(&mut raw.gateway.gateway);
+    api_base.clone_into(&mut raw.gateway.stripe_api_base);
+    raw.gateway.stripe_secret_key = Some(SecretString::from(secret_key));
+    raw
+}
 
-    let message = raw.validate().unwrap_err().to_string();
+#[test]
+fn stripe_needs_an_address_and_a_secret_key() {
+    const BASE: &str = "https://api.stripe.com";
+    assert!(stripe(BASE, "sk_live_x").validate().is_ok());
+    assert!(stripe(BASE, "rk_live_x").validate().is_ok());
+    for key in ["", "pk_live_x", "sk_live_x\n", "sk_live x"] {
+        assert_eq!(refused(stripe(BASE, key)), ["STRIPE_SECRET_KEY"], "{key:?}");
+    }
+    for base in [
+        "",
+        "api.stripe.com",
+        "ftp://h",
+        "https://h/v1",
+        "https://h?",
+        "https://u:p@h",
+    ] {
+        let refused = refused(stripe(base, "sk_test_x"));
+        assert_eq!(refused, ["STRIPE_API_BASE"], "{base:?}");
+    }
+}
 
-    assert!(message.contains("not part of this version"), "{message}");
+#[test]
+fn a_key_that_may_be_live_is_never_sent_in_the_clear() {
+    const BASE: &str = "http://127.0.0.1:12111";
+    assert!(stripe(BASE, "sk_test_x").validate().is_ok());
+    for key in ["sk_live_x", "rk_live_x", "sk_x"] {
+        assert_eq!(refused(stripe(BASE, key)), ["STRIPE_API_BASE"], "{key}");
+    }
+}
+
+#[test]
+fn the_stripe_key_is_in_no_debug_output() {
+    let raw = stripe("https://api.stripe.com", "sk_live_hunter2");
+
+    let debug = format!("{raw:?} {:?}", raw.clone().validate().unwrap());
+
+    assert!(!debug.contains("hunter2"), "a secret is in: {debug}");
 }
 
 #[test]

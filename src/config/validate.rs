@@ -9,7 +9,7 @@ use super::{
     IdempotencySettings, KeyPolicy, LogFormat, LogSettings, RawCleaner, RawDatabase, RawGateway,
     RawHttp, RawIdempotency, RawLog, RawSettings, Settings,
     bounds::{BATCH_MAX, CLIENTS_MAX, CONNECTIONS_MAX, CONNECTIONS_MIN, TTL_MIN},
-    reader::{Reader, given},
+    reader::{Reader, Transport, given, is_live},
 };
 
 impl RawSettings {
@@ -137,20 +137,42 @@ impl RawIdempotency {
 }
 
 impl RawGateway {
-    fn read(&self, reader: &mut Reader) -> Option<GatewaySettings> {
+    fn read(self, reader: &mut Reader) -> Option<GatewaySettings> {
         let timeout = reader.duration("GATEWAY_TIMEOUT", &self.gateway_timeout);
-        if self.gateway == "stripe" {
-            reader.refuse("GATEWAY", "stripe is not part of this version; use sandbox");
-        } else {
-            reader.choice("GATEWAY", &self.gateway, &[("sandbox", ())]);
-        }
-        Some(GatewaySettings {
-            kind: GatewayKind::Sandbox {
+        let choices = [("sandbox", Chosen::Sandbox), ("stripe", Chosen::Stripe)];
+        let kind = match reader.choice("GATEWAY", &self.gateway, &choices) {
+            Some(Chosen::Sandbox) => Some(GatewayKind::Sandbox {
                 dir: given(self.sandbox_dir.as_ref()).map(PathBuf::from),
-            },
+            }),
+            Some(Chosen::Stripe) => self.read_stripe(reader),
+            None => None,
+        };
+        Some(GatewaySettings {
+            kind: kind?,
             timeout: timeout?,
         })
     }
+
+    fn read_stripe(self, reader: &mut Reader) -> Option<GatewayKind> {
+        let secret_key = reader.stripe_secret_key(self.stripe_secret_key);
+        let transport = reader.stripe_api_base(&self.stripe_api_base);
+        let secret_key = secret_key?;
+        // The key of a live account would cross the network in the clear.
+        if transport? == Transport::Clear && is_live(&secret_key) {
+            reader.refuse("STRIPE_API_BASE", "must be https:// with a live key");
+            return None;
+        }
+        Some(GatewayKind::Stripe {
+            api_base: self.stripe_api_base,
+            secret_key,
+        })
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Chosen {
+    Sandbox,
+    Stripe,
 }
 
 impl RawCleaner {

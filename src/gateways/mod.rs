@@ -25,7 +25,9 @@
     clippy::unwrap_used
 )]
 
+mod http_client;
 pub mod sandbox;
+pub mod stripe;
 
 use std::{fmt, time::Duration};
 

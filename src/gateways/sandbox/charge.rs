@@ -28,7 +28,7 @@ const CURRENCY_DIFFERS: Reason =
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Charge {
     pub(super) authorized: Sum,
-    captured: i64,
+    pub(super) captured: i64,
     refunded: i64,
     canceled: bool,
 }
@@ -74,11 +74,16 @@ impl Charge {
         }
         // `refunded ≤ captured`, so the subtraction cannot wrap; comparing with the rest cannot
         // overflow either, whatever amount is asked for.
-        if sum.amount > self.captured.saturating_sub(self.refunded) {
+        if sum.amount > self.rest() {
             return Err(AMOUNT_TOO_LARGE);
         }
         self.refunded = self.refunded.saturating_add(sum.amount);
         Ok(())
+    }
+
+    /// What could still be given back.
+    pub(super) const fn rest(&self) -> i64 {
+        self.captured.saturating_sub(self.refunded)
     }
 
     fn check(&self, sum: &Sum) -> Result<(), Reason> {

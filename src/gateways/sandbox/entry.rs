@@ -13,7 +13,7 @@ use crate::gateways::{Decline, GatewayReference, Outcome};
 
 /// From what age on a look-up decides a pending payment. Long enough that the service stores and
 /// answers `processing` first.
-const PENDING_AGE: TimeDelta = TimeDelta::seconds(2);
+pub(super) const PENDING_AGE: TimeDelta = TimeDelta::seconds(2);
 
 /// A gateway key: who sent what, how often, and what came of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -48,7 +48,7 @@ pub enum Kind {
 }
 
 /// [`gateways::Call`], and the look-up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Call {
     Authorize,
@@ -125,7 +125,7 @@ impl Journal {
     }
 
     /// Appends in one write. A write that falls short (disk full) is taken back.
-    pub fn append(&self, line: &Line) -> io::Result<()> {
+    pub fn append(&self, line: &impl Serialize) -> io::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
         let before = self.file.metadata()?.len();
@@ -156,7 +156,8 @@ impl Journal {
         Ok(false)
     }
 
-    fn text(&self) -> io::Result<Vec<u8>> {
+    /// All that is written.
+    pub(super) fn text(&self) -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
         (&self.file).seek(SeekFrom::Start(0))?;
         (&self.file).read_to_end(&mut text)?;

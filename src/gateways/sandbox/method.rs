@@ -73,7 +73,7 @@ pub(super) const CARD_DECLINED: Reason = Reason::new("card-declined", "The card 
 const INSUFFICIENT_FUNDS: Reason =
     Reason::new("insufficient-funds", "The card has insufficient funds.");
 const CARD_EXPIRED: Reason = Reason::new("card-expired", "The card has expired.");
-const METHOD_UNKNOWN: Reason =
+pub(super) const METHOD_UNKNOWN: Reason =
     Reason::new("payment-method-unknown", "There is no such payment method.");
 /// What PostgreSQL cannot store as text (NUL), what a lone surrogate becomes in UTF-8, and what a
 /// terminal would obey.

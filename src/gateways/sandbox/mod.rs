@@ -27,6 +27,7 @@ pub mod method;
 mod plan;
 mod request;
 mod send;
+pub mod server;
 #[cfg(test)]
 mod tests;
 

@@ -14,4 +14,6 @@ pub mod process;
 pub mod proxy;
 pub mod race;
 pub mod raw;
+pub mod sandbox;
+pub mod stripe;
 pub mod wait;

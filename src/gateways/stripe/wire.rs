@@ -1,0 +1,78 @@
+//! Stripe's documents, as far as they are read. A member that is missing or of another type makes
+//! the document unreadable, which is an unknown outcome and never a default.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct PaymentIntent {
+    pub(super) id: String,
+    #[serde(rename = "object")]
+    _object: PaymentIntentTag,
+    pub(super) status: String,
+    pub(super) amount: i64,
+    pub(super) amount_received: i64,
+    pub(super) currency: String,
+    pub(super) capture_method: String,
+    #[serde(default)]
+    pub(super) metadata: BTreeMap<String, String>,
+    pub(super) last_payment_error: Option<ApiError>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Refund {
+    pub(super) id: String,
+    #[serde(rename = "object")]
+    _object: RefundTag,
+    pub(super) status: String,
+    pub(super) amount: i64,
+    pub(super) currency: String,
+    pub(super) payment_intent: Option<String>,
+    #[serde(default)]
+    pub(super) metadata: BTreeMap<String, String>,
+}
+
+/// A page of a search or of a list.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Page<T> {
+    pub(super) data: Vec<T>,
+    pub(super) has_more: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct ErrorDocument {
+    pub(super) error: ApiError,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct ApiError {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) code: Option<String>,
+    pub(super) decline_code: Option<String>,
+    pub(super) message: Option<String>,
+    /// Read by whoever needs it: an error is an error whatever its object looks like.
+    payment_intent: Option<Value>,
+}
+
+impl ApiError {
+    pub(super) fn payment_intent(&self) -> Option<PaymentIntent> {
+        PaymentIntent::deserialize(self.payment_intent.as_ref()?).ok()
+    }
+}
+
+/// The member `object`, which must name the type that was asked for.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(super) enum PaymentIntentTag {
+    #[serde(rename = "payment_intent")]
+    PaymentIntent,
+}
+
+/// The same of a refund.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(super) enum RefundTag {
+    #[serde(rename = "refund")]
+    Refund,
+}
