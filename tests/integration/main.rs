@@ -9,6 +9,7 @@
 
 mod connections;
 mod embedded;
+mod model;
 mod readme;
 mod replay;
 mod support;

@@ -1,0 +1,10 @@
+mod calm;
+mod checks;
+mod database;
+mod gateway;
+mod invariants;
+mod protocol;
+mod scenario;
+mod state;
+mod symmetry;
+mod worker;
