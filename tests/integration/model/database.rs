@@ -65,7 +65,7 @@ pub fn end(scenario: &Scenario, state: &mut State, held: Held, end: End) -> bool
     let Some(processing) = after.processing() else {
         return false;
     };
-    let stage = match end {
+    let ended = match end {
         End::Settle(verdict) => Stage::Finished {
             verdict,
             expired: false,
@@ -79,7 +79,10 @@ pub fn end(scenario: &Scenario, state: &mut State, held: Held, end: End) -> bool
         }
         End::Release => Stage::Released,
     };
-    after.record = after.record.map(|record| Record { stage, ..record });
+    after.record = after.record.map(|record| Record {
+        stage: ended,
+        ..record
+    });
     state.write(Writer::Holder(held), after);
     true
 }
@@ -135,7 +138,8 @@ pub fn gateway_forgets(scenario: &Scenario, state: &mut State) -> Option<()> {
     let about_to_act = |task: &Task| {
         matches!(
             task,
-            Task::Poised { .. }
+            Task::Recognising(_)
+                | Task::Poised { .. }
                 | Task::Asking {
                     age: Age::InWindow,
                     ..

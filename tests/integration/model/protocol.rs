@@ -8,7 +8,7 @@ use super::{
     gateway::{Delivery, Search},
     invariants,
     scenario::{Numbering, Scenario},
-    state::{CLIENTS, End, State, Task, Verdict, WORKERS},
+    state::{CLIENTS, Client, End, State, Task, Verdict, WORKERS},
     symmetry,
     worker::{self, Reply},
 };
@@ -126,9 +126,9 @@ impl Model for Protocol {
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
         for worker in 0..WORKERS {
-            for client in 0..CLIENTS {
-                actions.push(Action::Request { client, worker });
-            }
+            let waiting = |client: &usize| state.clients[*client] == Client::Waiting;
+            let clients = (0..CLIENTS).filter(waiting);
+            actions.extend(clients.map(|client| Action::Request { client, worker }));
             steps(state, worker, actions);
         }
         actions.extend((0..CLIENTS).map(|client| Action::Disconnect { client }));

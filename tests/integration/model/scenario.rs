@@ -68,9 +68,10 @@ impl Scenario {
         bug: None,
     };
 
-    /// The protocol with one bug, and a path that can be read.
+    /// The protocol with one bug, without the noise of failovers, and with paths that can be read.
     pub const fn with(bug: Bug) -> Self {
         Self {
+            replication: Replication::Synchronous,
             numbering: Numbering::Kept,
             bug: Some(bug),
             ..Self::BUILT

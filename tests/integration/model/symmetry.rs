@@ -8,6 +8,10 @@
 
 use super::state::{Client, Lease, Stage, State, Table, Task};
 
+/// More fences and owners than a state in normal form can have after one more step: two tables and
+/// two workers know four of each, and gaps are of one.
+const NAMES_MAX: usize = 16;
+
 /// Brings a state to its normal form. `twins`: whether clients and workers are exchanged as well.
 pub fn normalise(state: &mut State, twins: bool) {
     for table in [&mut state.database, &mut state.standby] {
@@ -81,7 +85,7 @@ fn order_clients(state: &mut State) {
 }
 
 fn rename_owners(state: &mut State) {
-    let mut names = [0_u8; 256];
+    let mut names = [0_u8; NAMES_MAX];
     let mut last = 0;
     each(state, |_, owner| {
         let name = &mut names[usize::from(*owner)];
@@ -94,9 +98,9 @@ fn rename_owners(state: &mut State) {
 }
 
 fn close_gaps(state: &mut State) {
-    let mut present = 0_u64;
+    let mut present = 0_u16;
     each(state, |fence, _| present |= 1 << *fence);
-    let mut names = [0_u8; 64];
+    let mut names = [0_u8; NAMES_MAX];
     let mut last = 0_u8;
     let mut gap = false;
     for fence in 1..names.len() {

@@ -5,8 +5,8 @@ use super::{
     gateway::{Delivery, Outcome, Search},
     scenario::{Bug, Scenario},
     state::{
-        Age, Client, Doubt, End, Final, Held, Interim, Lease, Stage, Standing, State, Task,
-        Verdict, Worker,
+        Age, Client, End, Final, Held, Interim, Lease, Stage, Standing, State, Task, Verdict,
+        Worker,
     },
 };
 
