@@ -13,7 +13,7 @@ const ACQUIRED: Processing = Processing {
 };
 
 /// `payments::store::Claim`.
-pub fn claim(scenario: &Scenario, state: &mut State) -> Option<Held> {
+pub fn claim(scenario: Scenario, state: &mut State) -> Option<Held> {
     if state.database.used {
         return None;
     }
@@ -32,7 +32,7 @@ pub fn claim(scenario: &Scenario, state: &mut State) -> Option<Held> {
 }
 
 /// `payments::store::Reclaim`.
-pub fn reclaim(scenario: &Scenario, state: &mut State) -> Option<Held> {
+pub fn reclaim(scenario: Scenario, state: &mut State) -> Option<Held> {
     let before = state.database.record?;
     if before.stage != Stage::Released {
         return None;
@@ -41,7 +41,7 @@ pub fn reclaim(scenario: &Scenario, state: &mut State) -> Option<Held> {
 }
 
 /// `idempotency::store::TakeOver`; also how old the record is.
-pub fn take_over(scenario: &Scenario, state: &mut State, seen: u8) -> Option<(Held, Age)> {
+pub fn take_over(scenario: Scenario, state: &mut State, seen: u8) -> Option<(Held, Age)> {
     let before = state.database.record?;
     let Stage::Processing(processing) = before.stage else {
         return None;
@@ -57,7 +57,7 @@ pub fn take_over(scenario: &Scenario, state: &mut State, seen: u8) -> Option<(He
 }
 
 /// `payments::store::{Settle, Release}` and `idempotency::store::Park`: whether the row was met.
-pub fn end(scenario: &Scenario, state: &mut State, held: Held, end: End) -> bool {
+pub fn end(scenario: Scenario, state: &mut State, held: Held, end: End) -> bool {
     let mut after = state.database;
     if !scenario.has(Bug::NoFence) && !after.is_held_by(held) {
         return false;
@@ -98,7 +98,7 @@ pub fn renew(state: &mut State, held: Held) -> Option<()> {
 }
 
 /// `delete_expired_idempotency_keys`.
-pub fn clean(scenario: &Scenario, state: &mut State) -> Option<()> {
+pub fn clean(scenario: Scenario, state: &mut State) -> Option<()> {
     let used = match state.database.record?.stage {
         Stage::Released => false,
         Stage::Finished { expired: true, .. } => true,
@@ -134,7 +134,7 @@ pub fn margin_is_reached(state: &mut State) {
 /// The gateway forgets its keys, an hour after the margin: nobody is still between its last look at
 /// its lease and its act, nothing is under way, and (unless the scenario says otherwise) the
 /// database knows of what the gateway heard.
-pub fn gateway_forgets(scenario: &Scenario, state: &mut State) -> Option<()> {
+pub fn gateway_forgets(scenario: Scenario, state: &mut State) -> Option<()> {
     let about_to_act = |task: &Task| {
         matches!(
             task,
@@ -164,7 +164,7 @@ pub fn gateway_forgets(scenario: &Scenario, state: &mut State) -> Option<()> {
 }
 
 impl State {
-    fn may_fail_over(&self, scenario: &Scenario) -> bool {
+    fn may_fail_over(&self, scenario: Scenario) -> bool {
         scenario.replication == Replication::Asynchronous && !self.lost
     }
 }
@@ -178,7 +178,7 @@ fn knows_the_gateway_heard(table: &Table) -> bool {
     }
 }
 
-pub fn replicate(scenario: &Scenario, state: &mut State) -> Option<()> {
+pub fn replicate(scenario: Scenario, state: &mut State) -> Option<()> {
     if !state.may_fail_over(scenario) {
         return None;
     }
@@ -187,7 +187,7 @@ pub fn replicate(scenario: &Scenario, state: &mut State) -> Option<()> {
 }
 
 /// The standby takes over, once, without the commits that had not reached it.
-pub fn fail_over(scenario: &Scenario, state: &mut State) -> Option<()> {
+pub fn fail_over(scenario: Scenario, state: &mut State) -> Option<()> {
     if !state.may_fail_over(scenario) || state.database == state.standby {
         return None;
     }
@@ -207,7 +207,7 @@ pub fn stored(state: &State) -> Option<Verdict> {
     }
 }
 
-fn acquire(scenario: &Scenario, state: &mut State, before: Record, processing: Processing) -> Held {
+fn acquire(scenario: Scenario, state: &mut State, before: Record, processing: Processing) -> Held {
     let held = Held {
         fence: before.fence + 1,
         owner: state.fresh_owner(),
@@ -236,7 +236,7 @@ fn record(held: Held, processing: Processing) -> Record {
 }
 
 /// The record's key; or, as a bug, any that the gateway has not heard of.
-fn gateway_key(scenario: &Scenario, state: &State, kept: usize) -> usize {
+fn gateway_key(scenario: Scenario, state: &State, kept: usize) -> usize {
     if !scenario.has(Bug::RandomGatewayKey) {
         return kept;
     }

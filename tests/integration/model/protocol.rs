@@ -78,7 +78,7 @@ impl Protocol {
 
     /// The state after `action`; `None` where it cannot happen or changes nothing.
     pub fn after(&self, before: &State, action: Action) -> Option<State> {
-        let scenario = &self.scenario;
+        let scenario = self.scenario;
         let mut after = *before;
         let state = &mut after;
         match action {

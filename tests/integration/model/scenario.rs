@@ -78,7 +78,7 @@ impl Scenario {
         }
     }
 
-    pub fn has(&self, bug: Bug) -> bool {
+    pub fn has(self, bug: Bug) -> bool {
         self.bug == Some(bug)
     }
 }

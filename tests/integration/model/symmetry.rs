@@ -103,10 +103,10 @@ fn close_gaps(state: &mut State) {
     let mut names = [0_u8; NAMES_MAX];
     let mut last = 0_u8;
     let mut gap = false;
-    for fence in 1..names.len() {
+    for (fence, name) in names.iter_mut().enumerate().skip(1) {
         if present >> fence & 1 == 1 {
             last += if gap && last > 0 { 2 } else { 1 };
-            names[fence] = last;
+            *name = last;
             gap = false;
         } else {
             gap = true;

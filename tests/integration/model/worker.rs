@@ -18,7 +18,7 @@ pub enum Reply {
 }
 
 /// A client sends its request, for the first time or again (`run::run`).
-pub fn request(scenario: &Scenario, state: &mut State, client: usize, worker: usize) -> Option<()> {
+pub fn request(scenario: Scenario, state: &mut State, client: usize, worker: usize) -> Option<()> {
     if state.clients[client] != Client::Waiting || state.workers[worker].task != Task::Idle {
         return None;
     }
@@ -65,7 +65,7 @@ pub fn disconnect(state: &mut State, client: usize) -> Option<()> {
 }
 
 /// The worker's statement is committed.
-pub fn commit(scenario: &Scenario, state: &mut State, worker: usize, reply: Reply) -> Option<()> {
+pub fn commit(scenario: Scenario, state: &mut State, worker: usize, reply: Reply) -> Option<()> {
     let next = match state.workers[worker].task {
         Task::Claiming => match (database::claim(scenario, state), reply) {
             (Some(held), Reply::Arrives) => poised(held, Standing::First),
@@ -79,10 +79,10 @@ pub fn commit(scenario: &Scenario, state: &mut State, worker: usize, reply: Repl
         },
         Task::TakingOver { seen } => match (database::take_over(scenario, state, seen), reply) {
             (Some((held, age)), Reply::Arrives) => Task::Asking { held, age },
-            (Some(_), Reply::Lost) => return interim(state, worker, Interim::OutcomeUnknown),
+            (Some(_), Reply::Lost) => interim(state, worker, Interim::OutcomeUnknown),
             (None, _) => Task::Looking,
         },
-        Task::Ending { held, end } => return ended(scenario, state, worker, (held, end), reply),
+        Task::Ending { held, end } => ended(scenario, state, worker, (held, end), reply),
         _ => return None,
     };
     state.workers[worker].task = next;
@@ -91,25 +91,19 @@ pub fn commit(scenario: &Scenario, state: &mut State, worker: usize, reply: Repl
 
 /// `finish::{settle, rest, release}`.
 fn ended(
-    scenario: &Scenario,
+    scenario: Scenario,
     state: &mut State,
     worker: usize,
     (held, end): (Held, End),
     reply: Reply,
-) -> Option<()> {
+) -> Task {
     let met = database::end(scenario, state, held, end);
     match (end, reply) {
         (End::Park, _) => interim(state, worker, Interim::Unresolved),
-        (_, _) if !met => {
-            state.workers[worker].task = Task::Reading;
-            Some(())
-        }
+        (_, _) if !met => Task::Reading,
         (End::Settle(verdict), Reply::Arrives) => last(state, worker, verdict.into()),
         // Repeated, the settle meets no row, and the record tells.
-        (End::Settle(_) | End::Review, Reply::Lost) => {
-            state.workers[worker].task = Task::Reading;
-            Some(())
-        }
+        (End::Settle(_) | End::Review, Reply::Lost) => Task::Reading,
         (End::Review, Reply::Arrives) => interim(state, worker, Interim::Unresolved),
         (End::Release, Reply::Arrives) => interim(state, worker, Interim::Released),
         (End::Release, Reply::Lost) => interim(state, worker, Interim::OutcomeUnknown),
@@ -118,49 +112,46 @@ fn ended(
 
 /// The worker reads the record: `acquire::see` and `decide`, the look after a lost claim in
 /// `acquire::acquired_by`, or `finish::stored`.
-pub fn look(scenario: &Scenario, state: &mut State, worker: usize) -> Option<()> {
-    let record = state.database.record;
+pub fn look(scenario: Scenario, state: &mut State, worker: usize) -> Option<()> {
     let next = match state.workers[worker].task {
-        Task::Recognising(held) => match record {
+        Task::Recognising(held) => match state.database.record {
             Some(record) if record.owner == held.owner => poised(held, Standing::First),
-            None if !state.database.used => {
-                return interim(state, worker, Interim::OutcomeUnknown);
-            }
+            None if !state.database.used => interim(state, worker, Interim::OutcomeUnknown),
             Some(_) | None => Task::Looking,
         },
-        Task::Reading => {
-            return match database::stored(state) {
-                Some(verdict) => last(state, worker, verdict.into()),
-                None => interim(state, worker, Interim::OutcomeUnknown),
-            };
-        }
-        Task::Looking => match record.map(|record| (record.fence, record.stage)) {
-            None if state.database.used => return last(state, worker, Final::Expired),
-            None => Task::Claiming,
-            Some((_, Stage::Finished { expired: true, .. })) => {
-                return last(state, worker, Final::Expired);
-            }
-            Some((_, Stage::Finished { verdict, .. })) => {
-                return last(state, worker, verdict.into());
-            }
-            Some((_, Stage::Released)) => Task::Reclaiming,
-            Some((seen, Stage::Processing(processing)))
-                if processing.lease == Lease::Expired && !scenario.has(Bug::NoTakeOver) =>
-            {
-                Task::TakingOver { seen }
-            }
-            Some((_, Stage::Processing(_))) => {
-                return interim(state, worker, Interim::Unresolved);
-            }
+        Task::Reading => match database::stored(state) {
+            Some(verdict) => last(state, worker, verdict.into()),
+            None => interim(state, worker, Interim::OutcomeUnknown),
         },
+        Task::Looking => decide(scenario, state, worker),
         _ => return None,
     };
     state.workers[worker].task = next;
     Some(())
 }
 
+fn decide(scenario: Scenario, state: &mut State, worker: usize) -> Task {
+    let Some(record) = state.database.record else {
+        if state.database.used {
+            return last(state, worker, Final::Expired);
+        }
+        return Task::Claiming;
+    };
+    match record.stage {
+        Stage::Finished { expired: true, .. } => last(state, worker, Final::Expired),
+        Stage::Finished { verdict, .. } => last(state, worker, verdict.into()),
+        Stage::Released => Task::Reclaiming,
+        Stage::Processing(processing)
+            if processing.lease == Lease::Expired && !scenario.has(Bug::NoTakeOver) =>
+        {
+            Task::TakingOver { seen: record.fence }
+        }
+        Stage::Processing(_) => interim(state, worker, Interim::Unresolved),
+    }
+}
+
 /// `perform::successor`, up to its send.
-pub fn find(scenario: &Scenario, state: &mut State, worker: usize, search: Search) -> Option<()> {
+pub fn find(scenario: Scenario, state: &mut State, worker: usize, search: Search) -> Option<()> {
     let Task::Asking { held, age } = state.workers[worker].task else {
         return None;
     };
@@ -177,7 +168,7 @@ pub fn find(scenario: &Scenario, state: &mut State, worker: usize, search: Searc
 
 /// One send of `perform::first` or `perform::successor`, and what is concluded from it.
 pub fn send(
-    scenario: &Scenario,
+    scenario: Scenario,
     state: &mut State,
     worker: usize,
     (delivery, verdict): (Delivery, Verdict),
@@ -229,24 +220,27 @@ pub fn crash(state: &mut State, worker: usize) -> Option<()> {
     if state.workers[worker].task == Task::Idle {
         return None;
     }
-    interim(state, worker, Interim::OutcomeUnknown)
+    interim(state, worker, Interim::OutcomeUnknown);
+    Some(())
 }
 
-fn last(state: &mut State, worker: usize, answer: Final) -> Option<()> {
+/// The task is over, with an answer that ends the client's retries.
+fn last(state: &mut State, worker: usize, answer: Final) -> Task {
     if let Some(client) = state.workers[worker].asker {
         state.clients[client] = Client::Done(answer);
     }
     state.workers[worker] = Worker::default();
-    Some(())
+    Task::Idle
 }
 
-fn interim(state: &mut State, worker: usize, answer: Interim) -> Option<()> {
+/// The task is over, and the client will ask again.
+fn interim(state: &mut State, worker: usize, answer: Interim) -> Task {
     state.answered(answer);
     if let Some(client) = state.workers[worker].asker {
         state.clients[client] = Client::Waiting;
     }
     state.workers[worker] = Worker::default();
-    Some(())
+    Task::Idle
 }
 
 fn poised(held: Held, standing: Standing) -> Task {
