@@ -15,7 +15,6 @@ use super::{
     invariants::{finished, in_review, released},
     protocol::{Action, Protocol},
     state::{Client, State, Task, Verdict},
-    symmetry::all_done,
     worker::Reply,
 };
 
@@ -110,8 +109,12 @@ fn resolved(state: &State) -> bool {
     if in_review(state) {
         return true;
     }
+    let done = state
+        .clients
+        .iter()
+        .all(|client| matches!(client, Client::Done(_)));
     let mut database = state.database;
     let told = finished(&database, Verdict::Approved) || state.gateway.effects == 0;
     let kept = database.record.is_some() && !released(state);
-    database.processing().is_none() && all_done(state) && (told || !kept)
+    database.processing().is_none() && done && (told || !kept)
 }

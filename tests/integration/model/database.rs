@@ -3,7 +3,10 @@
 use super::{
     invariants::Writer,
     scenario::{Bug, Outage, Replication, Scenario},
-    state::{Age, Doubt, End, Held, Lease, Processing, Record, Stage, State, Table, Task, Verdict},
+    state::{
+        Age, Doubt, End, Held, Lease, NOBODY, Processing, Record, Stage, State, Table, Task,
+        Verdict,
+    },
 };
 
 const ACQUIRED: Processing = Processing {
@@ -79,7 +82,9 @@ pub fn end(scenario: Scenario, state: &mut State, held: Held, end: End) -> bool 
         }
         End::Release => Stage::Released,
     };
+    let rests = matches!(end, End::Park | End::Review);
     after.record = after.record.map(|record| Record {
+        owner: if rests { NOBODY } else { record.owner },
         stage: ended,
         ..record
     });
@@ -87,8 +92,7 @@ pub fn end(scenario: Scenario, state: &mut State, held: Held, end: End) -> bool 
     true
 }
 
-/// `idempotency::store::Renew`, of which `LetGo` is the contrary: a lease that has run out and was
-/// not taken over is renewed as well.
+/// `idempotency::store::Renew`: a lease that has run out and was not taken over is renewed as well.
 pub fn renew(state: &mut State, held: Held) -> Option<()> {
     if !state.database.is_held_by(held) {
         return None;

@@ -7,7 +7,7 @@ use stateright::Property;
 
 use super::{
     protocol::Protocol,
-    state::{Client, Doubt, Final, Interim, Stage, State, Table, Verdict},
+    state::{Client, Doubt, Final, Interim, NOBODY, Stage, State, Table, Verdict},
 };
 
 /// The invariants that a step can break.
@@ -129,7 +129,8 @@ impl State {
     pub fn write(&mut self, writer: Writer, after: Table) {
         let before = std::mem::replace(&mut self.database, after);
         if let (Some(old), Some(new)) = (before.record, after.record)
-            && (new.fence < old.fence || new.owner != old.owner && new.fence == old.fence)
+            && (new.fence < old.fence
+                || new.fence == old.fence && changes_hands(old.owner, new.owner))
         {
             self.breached(Invariant::FencesGrow);
         }
@@ -151,6 +152,11 @@ impl State {
             Interim::Released | Interim::Unresolved | Interim::OutcomeUnknown => {}
         }
     }
+}
+
+/// Letting a record rest takes it from its owner and gives it to nobody.
+fn changes_hands(from: u8, to: u8) -> bool {
+    to != from && to != NOBODY
 }
 
 pub fn in_review(state: &State) -> bool {

@@ -45,7 +45,7 @@
 //! `Prefer`, batches, and the texts of answers: all 202, 409 and 503 are interim, but for a
 //! release. A lease is trusted longer than by `lease.rs`: a holder *may* notice that it has run out
 //! and need not, since only the fence has to stop it. A claim that commits after its sender gave up
-//! is a claim whose owner crashes. `LetGo` is a lease that expires. A statement that certainly did
+//! is a claim whose owner crashes. `LetGo` is a lease that expires, its holder having crashed. A statement that certainly did
 //! nothing ends like a crash.
 //!
 //! # Where the code is

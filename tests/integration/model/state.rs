@@ -9,6 +9,9 @@ pub const CLIENTS: usize = 2;
 /// nothing but the database.
 pub const WORKERS: usize = 2;
 
+/// The owner of a record that rests: a fresh UUID that is told to nobody.
+pub const NOBODY: u8 = 0;
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct State {
     pub clients: [Client; CLIENTS],

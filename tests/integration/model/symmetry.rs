@@ -6,7 +6,7 @@
 //! them follow directly on each other. A larger gap is made one of two, which can only make fences
 //! meet that would not have met: more behaviours, never fewer.
 
-use super::state::{Client, Lease, Stage, State, Table, Task};
+use super::state::{Lease, NOBODY, Stage, State, Table, Task};
 
 /// More fences and owners than a state in normal form can have after one more step: two tables and
 /// two workers know four of each, and gaps are of one.
@@ -18,6 +18,7 @@ pub fn normalise(state: &mut State, twins: bool) {
         forget_holder(table);
     }
     forget_time(state);
+    forget_vain_send(state);
     if twins {
         order_workers(state);
         order_clients(state);
@@ -34,9 +35,9 @@ fn forget_holder(table: &mut Table) {
     };
     match record.stage {
         Stage::Processing(_) => {}
-        Stage::Released => record.owner = 0,
+        Stage::Released => record.owner = NOBODY,
         Stage::Finished { .. } => {
-            record.owner = 0;
+            record.owner = NOBODY;
             record.fence = 1;
         }
     }
@@ -56,6 +57,14 @@ fn forget_time(state: &mut State) {
     {
         *expired = false;
     }
+}
+
+/// What is under way for a key that the gateway has decided will change nothing.
+fn forget_vain_send(state: &mut State) {
+    let gateway = &mut state.gateway;
+    gateway.under_way = gateway
+        .under_way
+        .filter(|key| gateway.remembers[*key].is_none());
 }
 
 fn order_workers(state: &mut State) {
@@ -89,7 +98,7 @@ fn rename_owners(state: &mut State) {
     let mut last = 0;
     each(state, |_, owner| {
         let name = &mut names[usize::from(*owner)];
-        if *owner != 0 && *name == 0 {
+        if *owner != NOBODY && *name == 0 {
             last += 1;
             *name = last;
         }
@@ -124,18 +133,11 @@ fn each(state: &mut State, mut visit: impl FnMut(&mut u8, &mut u8)) {
     }
     for worker in &mut state.workers {
         if let Task::TakingOver { seen } = &mut worker.task {
-            visit(seen, &mut 0);
+            let mut nobody = NOBODY;
+            visit(seen, &mut nobody);
         }
         if let Some(held) = worker.task.held_mut() {
             visit(&mut held.fence, &mut held.owner);
         }
     }
-}
-
-/// Whether no client waits for anything any more.
-pub fn all_done(state: &State) -> bool {
-    state
-        .clients
-        .iter()
-        .all(|client| matches!(client, Client::Done(_)))
 }
