@@ -17,7 +17,7 @@ use crate::support::{
 /// One payment of each kind, as the service leaves them.
 async fn service_with_payments() -> TestApp {
     let app = TestApp::builder()
-        .settings(|raw| "200ms".clone_into(&mut raw.gateway.gateway_timeout))
+        .settings(|raw| "2s".clone_into(&mut raw.gateway.gateway_timeout))
         .start()
         .await;
     for (key, method, status) in [

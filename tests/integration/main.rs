@@ -27,6 +27,7 @@ mod merchants;
 mod metrics;
 mod migrations;
 mod mismatch;
+mod model;
 mod openapi;
 mod outages;
 mod outcomes;

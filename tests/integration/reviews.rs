@@ -225,7 +225,9 @@ async fn of_two_decisions_one_is_written() {
         (Ok(_), Err(error)) | (Err(error), Ok(_)) => error,
         both => panic!("one must win: {both:?}"),
     };
-    assert!(matches!(lost, ReviewError::Changed), "{lost}");
+    // The one that came too late saw the payment change under it, or not in review any more.
+    let too_late = matches!(lost, ReviewError::Changed | ReviewError::NotInReview);
+    assert!(too_late, "{lost}");
     assert_eq!(app.database.count("SELECT count(*) FROM events").await, 2);
 }
 

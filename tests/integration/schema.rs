@@ -52,6 +52,7 @@ async fn every_table_and_index_survives_a_crash() {
             "idempotency_keys",
             "merchants",
             "payments",
+            "pending_payments",
             "used_keys"
         ]
     );
