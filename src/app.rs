@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
+
 use crate::{
     clock::Clock,
     config::Settings,
@@ -20,6 +22,8 @@ pub struct App {
     pub clock: Arc<dyn Clock>,
     pub gateway: Arc<dyn Gateway>,
     pub tasks: Tasks,
+    /// One place for each request under way, whether or not its client still waits.
+    pub requests: Arc<Semaphore>,
     pub leases: LeaseKeeper,
     pub waiting: Waiting,
     /// How payments are shown, which only `http` knows.

@@ -88,6 +88,20 @@ id!(
     RequestId, "req_", "request"
 );
 
+impl PaymentId {
+    /// When the payment was first asked for, as its id says: whole milliseconds.
+    pub fn created_at(self) -> Option<DateTime<Utc>> {
+        let (seconds, nanoseconds) = self.0.get_timestamp()?.to_unix();
+        DateTime::from_timestamp(i64::try_from(seconds).ok()?, nanoseconds)
+    }
+
+    /// No id of the millisecond of `at`, or later, is below this one.
+    pub fn lowest_at(at: DateTime<Utc>) -> Self {
+        let millis = u64::try_from(at.timestamp_millis()).unwrap_or(0);
+        Self(uuid::Builder::from_unix_timestamp_millis(millis, &[0; 10]).into_uuid())
+    }
+}
+
 /// One spelling per id: 32 lower-case hexadecimal digits, nothing else that `Uuid` would accept.
 fn parse_simple(text: &str) -> Option<Uuid> {
     let canonical = text.len() == 32
@@ -129,6 +143,16 @@ mod tests {
                 "{other} must be refused"
             );
         }
+    }
+
+    #[test]
+    fn an_id_is_bounded_by_the_time_at_which_it_was_made() {
+        let at = DateTime::UNIX_EPOCH + chrono::TimeDelta::milliseconds(1_796_000_000_123);
+        let id = PaymentId::generate(at);
+
+        assert_eq!(id.created_at(), Some(at));
+        assert!(PaymentId::lowest_at(at) <= id);
+        assert!(id < PaymentId::lowest_at(at + chrono::TimeDelta::milliseconds(1)));
     }
 
     #[test]

@@ -18,7 +18,7 @@ mod reviews;
 mod sandbox;
 pub mod serve;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use clap::{Parser, Subcommand};
 
@@ -70,6 +70,9 @@ enum Command {
     ApiKeys(api_keys::Command),
 }
 
+/// For blocking calls that are about to end.
+const BLOCKING_PATIENCE: Duration = Duration::from_secs(1);
+
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
     // Test builds take the named points of `FAILPOINTS`, for as long as this lives; a release has
@@ -106,11 +109,15 @@ fn read_env_file() -> Result<(), CliError> {
 }
 
 fn start(command: Command) -> Result<(), CliError> {
-    tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(CliError::Runtime)?
-        .block_on(run(command))
+        .map_err(CliError::Runtime)?;
+    let outcome = runtime.block_on(run(command));
+    // What was tracked has ended or was let go. A blocking call that hangs (a file lock that
+    // another process holds, a look-up of a name) must not keep a stopped program alive.
+    runtime.shutdown_timeout(BLOCKING_PATIENCE);
+    outcome
 }
 
 async fn run(command: Command) -> Result<(), CliError> {

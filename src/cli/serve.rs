@@ -3,7 +3,7 @@
 use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use metrics_exporter_prometheus::PrometheusHandle;
-use tokio::{net::TcpListener, signal::unix};
+use tokio::{net::TcpListener, signal::unix, sync::Semaphore};
 
 use super::CliError;
 use crate::{
@@ -83,6 +83,7 @@ impl Service {
             waiting: Waiting::default(),
             clock,
             tasks: Tasks::default(),
+            requests: Arc::new(Semaphore::new(settings.http.connections_max)),
             presenter: views::PRESENTER,
             settings: Arc::new(settings),
         };

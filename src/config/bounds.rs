@@ -26,6 +26,10 @@ pub(super) const LEASE_MAX: Duration = Duration::from_hours(1);
 /// with a refusal.
 pub(super) const TTL_MIN: Duration = Duration::from_hours(1);
 
+/// Nobody can retry sooner, and a TTL below a microsecond would be none in PostgreSQL: no settle
+/// could ever store its answer.
+pub(super) const TTL_FLOOR: Duration = Duration::from_secs(1);
+
 /// One statement that deletes more holds its locks too long beside live payments.
 pub(super) const BATCH_MAX: u32 = 10_000;
 

@@ -1,6 +1,6 @@
 //! From text to types. Reads everything before it gives up, so that all mistakes show at once.
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use tracing_subscriber::EnvFilter;
 
@@ -8,7 +8,7 @@ use super::{
     CleanerSettings, ConfigErrors, DatabaseSettings, GatewayKind, GatewaySettings, HttpSettings,
     IdempotencySettings, KeyPolicy, LogFormat, LogSettings, RawCleaner, RawDatabase, RawGateway,
     RawHttp, RawIdempotency, RawLog, RawSettings, Settings,
-    bounds::{BATCH_MAX, CLIENTS_MAX, CONNECTIONS_MAX, CONNECTIONS_MIN, TTL_MIN},
+    bounds::{BATCH_MAX, CLIENTS_MAX, CONNECTIONS_MAX, CONNECTIONS_MIN, TTL_FLOOR, TTL_MIN},
     reader::{Reader, Transport, given, is_live},
 };
 
@@ -104,7 +104,7 @@ impl RawIdempotency {
             .choice(
                 "ALLOW_SHORT_TTL",
                 &self.allow_short_ttl,
-                &[("false", TTL_MIN), ("true", Duration::ZERO)],
+                &[("false", TTL_MIN), ("true", TTL_FLOOR)],
             )
             .unwrap_or(TTL_MIN);
         let ttl = reader.ttl("IDEMPOTENCY_KEY_TTL", &self.idempotency_key_ttl, shortest);

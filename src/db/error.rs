@@ -13,7 +13,10 @@ pub enum DbError {
     /// The step was sent and no answer came: it may or may not have been committed.
     #[error("the database did not answer")]
     Unanswered(#[source] Option<sqlx::Error>),
-    /// The server refused the step and rolled it back, again and again where that can help.
+    /// The server rolled the step back for others, again and again until the time was over.
+    #[error("the database was too busy for the step")]
+    Contended(#[source] sqlx::Error),
+    /// The server refused the step and rolled it back; it would again.
     #[error("the database refused the step")]
     Refused(#[source] sqlx::Error),
 }
@@ -23,7 +26,9 @@ impl DbError {
     pub fn constraint(&self) -> Option<&str> {
         match self {
             Self::Refused(sqlx::Error::Database(error)) => error.constraint(),
-            Self::Refused(_) | Self::Unreachable(_) | Self::Unanswered(_) => None,
+            Self::Refused(_) | Self::Contended(_) | Self::Unreachable(_) | Self::Unanswered(_) => {
+                None
+            }
         }
     }
 }

@@ -88,15 +88,18 @@ impl Database {
 
     /// The same for a step whose answer is of no use after `limit`.
     pub async fn run_until<S: Step>(&self, step: &S, limit: Instant) -> Result<S::Output, DbError> {
-        let deadline = limit.min(Instant::now() + DEADLINE);
+        let last_try = limit.min(Instant::now() + DEADLINE);
         let mut pause_max = RETRY_BASE;
         loop {
-            let error = match self.attempt(step, deadline).await? {
+            let error = match self.attempt(step, limit).await? {
                 Ok(output) => return Ok(output),
                 Err(error) => error,
             };
-            if classify(&error) != Failure::Contention || Instant::now() + pause_max >= deadline {
+            if classify(&error) != Failure::Contention {
                 return Err(DbError::Refused(error));
+            }
+            if Instant::now() + pause_max >= last_try {
+                return Err(DbError::Contended(error));
             }
             if let Some(why) = contention(&error) {
                 metrics::database_retried(why);
@@ -108,12 +111,20 @@ impl Database {
     }
 
     /// Runs `step` once: the inner error is the server's word that nothing was committed.
+    ///
+    /// Its time begins when it is sent. The wait for a connection has a limit of its own: a step
+    /// that is cut off because it had waited would close a healthy connection, and the next one
+    /// would wait longer for it.
     async fn attempt<S: Step>(
         &self,
         step: &S,
-        deadline: Instant,
+        limit: Instant,
     ) -> Result<sqlx::Result<S::Output>, DbError> {
-        let connection = self.pool.acquire().await.map_err(DbError::Unreachable)?;
+        let waited = timeout_at(limit, self.pool.acquire()).await;
+        let connection = waited
+            .unwrap_or(Err(sqlx::Error::PoolTimedOut))
+            .map_err(DbError::Unreachable)?;
+        let deadline = limit.min(Instant::now() + DEADLINE);
         let mut guarded = Guarded {
             connection,
             at_rest: false,

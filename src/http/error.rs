@@ -55,6 +55,14 @@ impl From<RunError> for Problem {
     }
 }
 
+/// Too many requests are under way; this one was not begun.
+pub fn overloaded() -> Problem {
+    Problem::new(
+        ProblemKind::ServiceUnavailable,
+        "Too many requests are under way. This request executed nothing.",
+    )
+}
+
 /// A bug of ours. The same key is the safe way to find out what happened.
 pub fn internal_error() -> Problem {
     Problem::new(

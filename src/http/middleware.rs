@@ -1,5 +1,7 @@
 //! What every request passes: its id and span, a task of its own, and the headers of every answer.
 
+use std::sync::Arc;
+
 use axum::{
     Extension,
     body::Body,
@@ -12,7 +14,7 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::{
-    error::{internal_error, not_found},
+    error::{internal_error, not_found, overloaded},
     problem::{MEDIA_TYPE, Problem},
 };
 use crate::{app::App, ids::RequestId, telemetry::metrics};
@@ -68,9 +70,20 @@ pub async fn outermost(State(app): State<App>, mut request: Request, next: Next)
 /// Runs the request, which has arrived whole, in a task that a client who goes away does not cancel.
 ///
 /// A handler that is dropped in the middle of a database call would leave a connection nobody can
-/// trust. The task is tracked, so shutdown waits for it.
+/// trust. The task is tracked, so shutdown waits for it. Its place is its own as well: a client that
+/// goes away frees its connection at once, and could begin any number of requests otherwise.
 pub async fn detached(State(app): State<App>, request: Request, next: Next) -> Response {
-    let work = app.tasks.spawn(next.run(request).in_current_span());
+    let Ok(place) = Arc::clone(&app.requests).try_acquire_owned() else {
+        return overloaded().into_response();
+    };
+    let work = app.tasks.spawn(
+        async move {
+            let response = next.run(request).await;
+            drop(place);
+            response
+        }
+        .in_current_span(),
+    );
     work.await
         .unwrap_or_else(|_panic| internal_error().into_response())
 }

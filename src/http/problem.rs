@@ -84,7 +84,7 @@ catalogue! {
     IdempotencyKeyInProgress = CONFLICT, "idempotency-key-in-progress",
         "The first request with this key is still in progress", SameKey, Some(1);
     IdempotencyKeyExpired = GONE, "idempotency-key-expired",
-        "This key was used, and its answer is no longer kept", NewKey, None;
+        "This key was used, and its answer is no longer kept", Never, None;
     BodyTooLarge = PAYLOAD_TOO_LARGE, "body-too-large",
         "The body is larger than is accepted here", SameKey, None;
     UnsupportedMediaType = UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type",

@@ -135,9 +135,9 @@ fn builder(settings: &HttpSettings) -> Builder<TokioExecutor> {
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
-        .max_header_list_size(HEADER_LIST_BYTES_MAX)
-        .keep_alive_interval(settings.request_timeout)
-        .keep_alive_timeout(settings.header_read_timeout);
+        // No pings of ours: their answers would keep a connection on which nothing happens from
+        // being silent.
+        .max_header_list_size(HEADER_LIST_BYTES_MAX);
     builder
 }
 

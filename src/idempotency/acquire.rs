@@ -221,7 +221,7 @@ where
 {
     let lost = match app.database.run(step).await {
         Ok(acquired) => return Ok(acquired.into_iter().next()),
-        Err(error @ (DbError::Unreachable(_) | DbError::Refused(_))) => {
+        Err(error @ (DbError::Unreachable(_) | DbError::Contended(_) | DbError::Refused(_))) => {
             return Err(RunError::NotExecuted(Some(error)));
         }
         Err(error @ DbError::Unanswered(_)) => error,

@@ -166,7 +166,7 @@ enum Written {
     Nothing,
 }
 
-/// Settles, again where the database does not answer, for as long as the lease is trusted. The
+/// Settles, again where the database is busy or does not answer, while the lease is trusted. The
 /// gateway is never called again for it. A settle that was committed before its answer got lost
 /// meets no row when it is repeated.
 async fn write(app: &App, lease: &Lease, settlement: &Settlement) -> Result<Written, RunError> {
@@ -179,7 +179,7 @@ async fn write(app: &App, lease: &Lease, settlement: &Settlement) -> Result<Writ
             Ok(_) => return Ok(Written::Ours),
             Err(error @ DbError::Refused(_)) => return Err(RunError::OutcomeUnknown(Some(error))),
             Err(error) => {
-                tracing::warn!(error = %error, "a settle got no answer and is repeated");
+                tracing::warn!(error = %error, "a settle did not come through and is repeated");
                 last = Some(error);
                 sleep(WRITE_PAUSE).await;
             }

@@ -44,10 +44,13 @@ impl fmt::Debug for Presenter {
 
 /// What the claim writes: the record, and the payment it will have.
 pub fn new_payment(app: &App, record: NewRecord, command: CreatePayment) -> NewPayment {
+    // A payment that was released and is claimed again keeps its id, and the time in it: lists are
+    // bounded by the one, and answered by the other.
+    let id = PaymentId::from_uuid(record.resource_id);
     NewPayment {
         record,
         command,
-        created_at: app.clock.now(),
+        created_at: id.created_at().unwrap_or_else(|| app.clock.now()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reading payments.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -80,6 +80,9 @@ impl Step for List<'_> {
             FROM payments
             WHERE merchant_id = $1
               AND ($2::uuid IS NULL OR id < $2)
+              -- The times again as bounds of the ids, so that the primary key skips the rest.
+              AND ($9::uuid IS NULL OR id >= $9)
+              AND ($10::uuid IS NULL OR id < $10)
               AND ($3::text IS NULL OR status = $3)
               AND ($4::text IS NULL OR reference = $4)
               -- The key names at most one resource, for ever: used_keys has it.
@@ -104,6 +107,9 @@ impl Step for List<'_> {
             page.created_after,
             page.created_before,
             page.limit,
+            page.created_after.map(|at| PaymentId::lowest_at(at).uuid()),
+            page.created_before
+                .map(|at| PaymentId::lowest_at(at + TimeDelta::milliseconds(1)).uuid()),
         )
         .fetch_all(connection)
         .await?
