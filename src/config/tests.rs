@@ -147,8 +147,12 @@ fn a_short_ttl_is_accepted_only_when_asked_for() {
 
     raw.idempotency.allow_short_ttl = "true".to_owned();
 
-    let settings = raw.validate().unwrap();
+    let settings = raw.clone().validate().unwrap();
     assert_eq!(settings.idempotency.ttl_completed, Duration::from_secs(10));
+
+    // Below a microsecond it would be none in PostgreSQL, and no settle could store its answer.
+    raw.idempotency.idempotency_key_ttl = "500ns".to_owned();
+    assert_eq!(refused(raw), ["IDEMPOTENCY_KEY_TTL"]);
 }
 
 /// Settings for the stripe gateway.

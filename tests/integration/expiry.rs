@@ -21,7 +21,7 @@ async fn assert_expired(app: &TestApp, same: &Value, payment_id: &Value) {
         let reply = app.client.pay("K", body).await;
         reply.assert_problem(410, "idempotency-key-expired");
         assert_eq!(&reply.json()["payment_id"], payment_id);
-        assert_eq!(reply.json()["retry_with"], "new_key");
+        assert_eq!(reply.json()["retry_with"], "never");
         assert_eq!(reply.header("x-should-retry"), Some("false"));
     }
 }
