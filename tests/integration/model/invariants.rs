@@ -7,7 +7,8 @@ use stateright::Property;
 
 use super::{
     protocol::Protocol,
-    state::{Client, Doubt, Final, Interim, NOBODY, Stage, State, Table, Verdict},
+    state::{Client, Final, Interim, State, Verdict},
+    table::{Doubt, NOBODY, Stage, Table},
 };
 
 /// The invariants that a step can break.

@@ -21,15 +21,15 @@
 //!
 //! | limit | why |
 //! | --- | --- |
-//! | [`state::CLIENTS`], [`state::WORKERS`] | a third one adds states and no new kind of meeting |
-//! | one delayed send at a time | a key has one effect, however many are under way |
-//! | one failover ([`database::fail_over`]), to any earlier state | the second meets the same rows |
+//! | [`state::CLIENTS`], [`state::WORKERS`] | two meet in every way that two can; three at once are not explored |
+//! | one delayed send at a time | more than one delayed send of a key is not explored |
+//! | one failover ([`time::fail_over`]), to any earlier state | a second one is not explored |
 //! | states are told apart by 64 bit hashes (stateright) | two that collide hide one |
 //!
 //! # Assumptions, without which the promise does not hold
 //!
 //! 1. Between its last look at its lease and its act a holder is stalled for less than the margin of
-//!    the key window, an hour ([`database::gateway_forgets`]). The lease's clock starts when the
+//!    the key window, an hour ([`time::gateway_forgets`]). The lease's clock starts when the
 //!    claim was *sent*, so that a late answer to a claim falls under it.
 //! 2. The database knows a key again before the gateway forgets it. After an asynchronous failover
 //!    that lost the record, nobody else can know that there was an effect; a test shows the second
@@ -75,6 +75,7 @@
 
 mod calm;
 mod checks;
+mod client;
 mod database;
 mod gateway;
 mod invariants;
@@ -82,4 +83,6 @@ mod protocol;
 mod scenario;
 mod state;
 mod symmetry;
+mod table;
+mod time;
 mod worker;

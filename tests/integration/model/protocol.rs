@@ -4,12 +4,12 @@ use stateright::{Model, Property};
 
 use super::{
     calm::Calm,
-    database,
+    client, database,
     gateway::{Delivery, Search},
     invariants,
     scenario::{Numbering, Scenario},
     state::{CLIENTS, Client, End, State, Task, Verdict, WORKERS},
-    symmetry,
+    symmetry, time,
     worker::{self, Reply},
 };
 
@@ -83,10 +83,10 @@ impl Protocol {
         let state = &mut after;
         match action {
             Action::Request { client, worker } => {
-                worker::request(scenario, state, client, worker)?;
+                client::request(scenario, state, client, worker)?;
             }
-            Action::Disconnect { client } => worker::disconnect(state, client)?,
-            Action::Rescue { worker } => worker::rescue(state, worker)?,
+            Action::Disconnect { client } => client::disconnect(state, client)?,
+            Action::Rescue { worker } => client::rescue(state, worker)?,
             Action::Commit { worker, reply } => worker::commit(scenario, state, worker, reply)?,
             Action::Look { worker } => worker::look(scenario, state, worker)?,
             Action::Find { worker, search } => worker::find(scenario, state, worker, search)?,
@@ -102,14 +102,14 @@ impl Protocol {
             }
             Action::NoticeLeaseLost { worker } => worker::notice_lease_lost(state, worker)?,
             Action::Crash { worker } => worker::crash(state, worker)?,
-            Action::LeaseExpires => database::lease_expires(state)?,
-            Action::MarginIsReached => database::margin_is_reached(state),
-            Action::GatewayForgets => database::gateway_forgets(scenario, state)?,
+            Action::LeaseExpires => time::lease_expires(state)?,
+            Action::MarginIsReached => time::margin_is_reached(state),
+            Action::GatewayForgets => time::gateway_forgets(scenario, state)?,
             Action::DelayedSendArrives { verdict } => state.delayed_send_arrives(verdict)?,
-            Action::RecordExpires => database::record_expires(state)?,
+            Action::RecordExpires => time::record_expires(state)?,
             Action::Clean => database::clean(scenario, state)?,
-            Action::Replicate => database::replicate(scenario, state)?,
-            Action::FailOver => database::fail_over(scenario, state)?,
+            Action::Replicate => time::replicate(scenario, state)?,
+            Action::FailOver => time::fail_over(scenario, state)?,
         }
         symmetry::normalise(&mut after, self.scenario.numbering == Numbering::Symmetric);
         (after != *before).then_some(after)

@@ -6,7 +6,10 @@
 //! them follow directly on each other. A larger gap is made one of two, which can only make fences
 //! meet that would not have met: more behaviours, never fewer.
 
-use super::state::{Lease, NOBODY, Stage, State, Table, Task};
+use super::{
+    state::{State, Task},
+    table::{Lease, NOBODY, Stage, Table},
+};
 
 /// More fences and owners than a state in normal form can have after one more step: two tables and
 /// two workers know four of each, and gaps are of one.
