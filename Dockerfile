@@ -13,8 +13,8 @@ ENV SQLX_OFFLINE=true CARGO_TERM_COLOR=never
 # Dependencies first, with sources that are empty: this layer lasts until Cargo.lock changes.
 # `rust-toolchain.toml` stays outside, it would make rustup fetch clippy and rustfmt.
 COPY Cargo.toml Cargo.lock build.rs ./
-RUN mkdir -p src tests/integration \
-    && echo 'fn main() {}' | tee src/main.rs > tests/integration/main.rs \
+RUN mkdir -p src tests/integration tests/model \
+    && echo "fn main() {}" | tee src/main.rs tests/integration/main.rs > tests/model/main.rs \
     && touch src/lib.rs \
     && cargo build --release --locked --bin oncepay
 COPY .sqlx ./.sqlx

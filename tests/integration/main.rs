@@ -27,7 +27,6 @@ mod merchants;
 mod metrics;
 mod migrations;
 mod mismatch;
-mod model;
 mod openapi;
 mod outages;
 mod outcomes;

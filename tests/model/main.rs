@@ -69,7 +69,9 @@
 
 #![expect(
     clippy::indexing_slicing,
+    clippy::panic,
     clippy::print_stdout,
+    unreachable_pub,
     reason = "workers and clients are numbered by the model; its tests print what was explored"
 )]
 
