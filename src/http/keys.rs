@@ -51,6 +51,7 @@ pub struct KeyView {
 #[utoipa::path(
     get,
     path = "/v1/idempotency-keys/{key}",
+    operation_id = "get_idempotency_key",
     tag = "idempotency keys",
     params(("key" = String, Path, description = "The key, percent-encoded")),
     responses(

@@ -61,6 +61,7 @@ pub struct TtlView {
 #[utoipa::path(
     get,
     path = "/v1/meta",
+    operation_id = "get_meta",
     tag = "meta",
     responses((status = 200, description = "What a client may rely on", body = MetaView))
 )]
@@ -102,6 +103,7 @@ pub struct ProblemTypeView {
 #[utoipa::path(
     get,
     path = "/problems/{code}",
+    operation_id = "get_problem_type",
     tag = "meta",
     params(("code" = String, Path, description = "The `code` of a problem")),
     responses(

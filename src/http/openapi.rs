@@ -87,8 +87,9 @@ fn problem() -> RefOr<Content> {
     RefOr::T(Content::new(Some(schema)))
 }
 
-/// What `POST /v1/payments` reads. For the description only: the reader is strict JSON and
-/// `payments::command`, which refuse more than a schema can say.
+/// A payment to create. A member that is null counts as left out; others than these are refused.
+// For the description only: the reader is strict JSON and `payments::command`, which refuse more
+// than a schema can say.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CreatePaymentBody {
     /// In minor units: 1999 and EUR is 19.99 euros.

@@ -41,6 +41,7 @@ use crate::{
 #[utoipa::path(
     post,
     path = "/v1/payments",
+    operation_id = "create_payment",
     tag = "payments",
     request_body = super::openapi::CreatePaymentBody,
     params(
@@ -50,7 +51,8 @@ use crate::{
             "`wait=N`: a duplicate waits up to N (at most 25) seconds for the first request"),
     ),
     responses(
-        (status = 201, description = "The payment", body = PaymentView),
+        (status = 201, description = "The payment; `processing` where the gateway has accepted it and \
+            decides later", body = PaymentView),
         (status = 202, description = "It is not known yet what the gateway did; the same key \
             answers 202 until it is, then the final answer", body = PaymentView),
         (status = 400, description = "Key or JSON refused", body = ProblemDocument),
@@ -105,6 +107,7 @@ pub async fn create(
 #[utoipa::path(
     get,
     path = "/v1/payments/{id}",
+    operation_id = "get_payment",
     tag = "payments",
     params(("id" = String, Path, description = "`pay_…`")),
     responses(
@@ -132,6 +135,7 @@ pub async fn get(
 #[utoipa::path(
     get,
     path = "/v1/payments",
+    operation_id = "list_payments",
     tag = "payments",
     params(
         ("limit" = Option<i64>, Query, description = "1–100, 20 if left out"),

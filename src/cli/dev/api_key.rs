@@ -1,12 +1,9 @@
 //! The demo merchant and its API key, made once.
 
-use std::{
-    fs, io,
-    os::unix::fs::OpenOptionsExt as _,
-    path::{Path, PathBuf},
-};
+use std::{fs, io, os::unix::fs::OpenOptionsExt as _, path::Path};
 
 use secrecy::SecretString;
+use sha2::{Digest as _, Sha256};
 use sqlx::{ConnectOptions as _, Connection as _, postgres::PgConnectOptions};
 
 use super::CliError;
@@ -16,17 +13,25 @@ use crate::{
     merchants::{self, AuthError, Name},
 };
 
-const FILE: &str = "api-key";
+/// The key of the private database, where the README looks for it.
+pub(super) const FILE: &str = "api-key";
 const MERCHANT: &str = "demo";
+
+/// Where the key of another database is kept: it must not take the place of the private one's.
+pub(super) fn file_of(options: &PgConnectOptions) -> String {
+    let database = options.get_database().unwrap_or_default();
+    let name = format!("{}:{}/{database}", options.get_host(), options.get_port());
+    let hash = hex::encode(Sha256::digest(name));
+    format!("{FILE}-{}", hash.chars().take(8).collect::<String>())
+}
 
 /// The API key that was kept, or a new one where there is none that the database accepts: the
 /// folder may be older than the database, or the key revoked.
 pub(super) async fn demo(
     options: &PgConnectOptions,
-    folder: &Path,
+    file: &Path,
 ) -> Result<SecretString, CliError> {
-    let file = folder.join(FILE);
-    if let Some(kept) = read(&file)? {
+    if let Some(kept) = read(file)? {
         let database = Database::new(options.clone(), 1);
         let authenticated = merchants::authenticate(&database, &kept).await;
         database.pool().close().await;
@@ -37,7 +42,7 @@ pub(super) async fn demo(
         }
     }
     let secret = create(options).await?;
-    write(&file, &secret)?;
+    write(file, &secret)?;
     Ok(SecretString::from(secret))
 }
 
@@ -50,7 +55,7 @@ async fn create(options: &PgConnectOptions) -> Result<String, CliError> {
     Ok(secret.expose().to_owned())
 }
 
-fn read(file: &PathBuf) -> Result<Option<String>, CliError> {
+fn read(file: &Path) -> Result<Option<String>, CliError> {
     match fs::read_to_string(file) {
         Ok(text) => Ok(Some(text.trim().to_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

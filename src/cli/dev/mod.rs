@@ -79,7 +79,11 @@ async fn serve(
         .connect_options()
         .map_err(CliError::Database)?;
     migrations::apply(&options).await?;
-    let secret = api_key::demo(&options, folder).await?;
+    let file = folder.join(match server {
+        Some(_) => api_key::FILE.to_owned(),
+        None => api_key::file_of(&options),
+    });
+    let secret = api_key::demo(&options, &file).await?;
     let signal = terminated().map_err(|error| CliError::step("signals cannot be caught", error))?;
     let service = Service::start(settings).await?;
     let addr = service
