@@ -51,8 +51,10 @@ impl TestApp {
         let mut settings = RawSettings::defaults();
         "127.0.0.1:0".clone_into(&mut settings.http.http_addr);
         "127.0.0.1:0".clone_into(&mut settings.http.metrics_addr);
-        // A test that is not about the rescuer must not meet it; see `rescuing`.
+        // Workers that begin at a random moment would do the work of a test before it looks. One
+        // that is about them sets these, or asks for `rescuing`.
         "1h".clone_into(&mut settings.idempotency.rescue_interval);
+        "24h".clone_into(&mut settings.cleaner.cleanup_interval);
         TestAppBuilder {
             settings,
             gateway: None,
