@@ -100,8 +100,9 @@ fn contradiction<'a>(
     let_go: &'a BTreeSet<&str>,
 ) -> impl Iterator<Item = Breach> {
     let (amount, currency) = (effect.amount, effect.currency.as_deref());
+    let decided = !matches!(&*payment.status, "processing" | "requires_review");
     let differs = amount != Some(payment.amount) || currency != Some(&*payment.currency);
-    let differs = differs.then(|| {
+    let differs = (decided && differs).then(|| {
         let detail = format!(
             "asked for {} {}, executed {} {}",
             payment.amount,

@@ -267,6 +267,34 @@ async fn a_second_effect_under_one_gateway_key_is_found() {
     assert!(breaches[0].payment_id.is_some());
 }
 
+/// What is in front of a person is a state and no breach; what that person decides is held against
+/// the journal again.
+#[tokio::test]
+async fn an_amount_that_differs_is_a_breach_when_its_payment_is_decided() {
+    let app = TestApp::builder()
+        .settings(|raw| "200ms".clone_into(&mut raw.gateway.gateway_timeout))
+        .start()
+        .await;
+    let unknown = payment_with("pm_timeout_after_charge");
+    app.client.pay("K", &unknown).await.assert_status(202);
+
+    for (status, captured, breach) in [
+        ("processing", 0, false),
+        ("requires_review", 0, false),
+        ("succeeded", 2000, true),
+    ] {
+        let change = format!(
+            "UPDATE payments
+             SET amount = 2000, amount_captured = {captured}, status = '{status}'"
+        );
+        app.database.execute(&change).await;
+
+        let breaches = audit(&app.database, Some(journal_of(&app))).await;
+        let found = names(&breaches).contains(&"amount_differs");
+        assert_eq!(found, breach, "{status}: {breaches:?}");
+    }
+}
+
 /// A canceled payment was authorised before; its cancel is in the journal under another key.
 #[tokio::test]
 async fn a_cancel_in_the_journal_explains_the_effect_of_a_canceled_payment() {
