@@ -25,6 +25,7 @@ use clap::{Parser, Subcommand};
 pub use self::error::CliError;
 use crate::{
     config::{LogSettings, RawSettings},
+    seeded,
     telemetry::logs,
 };
 
@@ -75,9 +76,10 @@ const BLOCKING_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
-    // Test builds take the named points of `FAILPOINTS`, for as long as this lives; a release has
-    // none of them, and no such variable.
+    // Test builds take the named points of `FAILPOINTS`, for as long as this lives, and the bug of
+    // `SEEDED_BUG`; a release has none of them, and no such variables.
     let _failpoints = fail::has_failpoints().then(fail::FailScenario::setup);
+    let _bug = fail::has_failpoints().then(seeded::asked_for);
     let outcome = read_env_file().and_then(|()| match Cli::try_parse() {
         // It makes a runtime of its own, and has no settings.
         Ok(Cli {

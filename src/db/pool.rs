@@ -20,7 +20,10 @@ use super::{
     DbError, Step,
     error::{Failure, classify, contention},
 };
-use crate::telemetry::metrics;
+use crate::{
+    crash::{self, Moment},
+    telemetry::metrics,
+};
 
 /// How long a step may take, and how long it may wait for a connection before that. A healthy
 /// server answers in milliseconds; a client waits for the sum of a few of these at the worst.
@@ -129,6 +132,7 @@ impl Database {
             connection,
             at_rest: false,
         };
+        crash::point(S::NAME, Moment::Before);
         let answer = match timeout_at(deadline, step.run(&mut guarded.connection)).await {
             Ok(answer) => answer,
             Err(_elapsed) => return Err(DbError::Unanswered(None)),
@@ -139,6 +143,9 @@ impl Database {
             }
             answer => {
                 guarded.at_rest = true;
+                if answer.is_ok() {
+                    crash::point(S::NAME, Moment::After);
+                }
                 Ok(answer)
             }
         }

@@ -23,6 +23,7 @@ use crate::{
         model::Payment,
         store::{Claim, Find, NewPayment, Reclaim},
     },
+    seeded::{self, Bug, seeded},
     telemetry::metrics,
 };
 
@@ -61,6 +62,9 @@ pub enum Successor {
 pub async fn claim(app: &App, attempt: &Attempt) -> Result<Option<Won>, RunError> {
     let resource_id = PaymentId::generate(app.clock.now()).uuid();
     let new = [new_payment(app, attempt, resource_id)];
+    if seeded(Bug::CallBeforeClaim) {
+        create::send(app, &create::claimed(&new[0])).await;
+    }
     let sent = Instant::now();
     let acquired = acquired_by(app, &Claim(&new), &new).await?;
     Ok(acquired.map(|acquired| first(app, attempt, &new, acquired, sent)))
@@ -189,7 +193,7 @@ fn abandoned(app: &App, left: &LeftRecord) -> Abandoned {
         key: left.key.clone(),
         fence: left.fence,
         when: When::Left,
-        owner: Uuid::new_v4(),
+        owner: new_owner(),
         lease_ttl: app.leases.ttl(),
     }
 }
@@ -278,11 +282,19 @@ fn new_payment(app: &App, attempt: &Attempt, resource_id: Uuid) -> NewPayment {
             attempt.operation,
             Call::Authorize,
         ),
-        owner: Uuid::new_v4(),
+        owner: new_owner(),
         request_id: attempt.request_id.clone(),
         lease_ttl: app.leases.ttl(),
     };
     create::new_payment(app, record, attempt.command.clone())
+}
+
+/// Fresh for each acquisition: an owner per process would hold each other's records.
+fn new_owner() -> Uuid {
+    if seeded(Bug::OwnerPerProcess) {
+        return seeded::process_owner();
+    }
+    Uuid::new_v4()
 }
 
 fn unknown(error: DbError) -> RunError {

@@ -23,6 +23,7 @@ use crate::{
         model::Payment,
         store::{Release, Settle, Settlement},
     },
+    seeded::{self, Bug, seeded},
     telemetry::metrics,
 };
 
@@ -73,6 +74,9 @@ async fn perform_and_end(app: &App, won: Won) -> Result<Answer, RunError> {
     match performed {
         Performed::LeaseLost => stored(app, &lease).await,
         Performed::Outcome(Outcome::NotExecuted(_)) => release(app, &lease, &payment).await,
+        Performed::Outcome(Outcome::Unknown(_)) if seeded(Bug::UnknownIsReleased) => {
+            release(app, &lease, &payment).await
+        }
         Performed::Outcome(Outcome::Unknown(reason)) => {
             rest(app, &lease, &payment, Some(reason)).await
         }
@@ -92,8 +96,15 @@ async fn settle(
     request_id: &str,
 ) -> Result<Answer, RunError> {
     let status = next.status;
-    let (settlement, response) =
-        create::settlement(app, lease.acquired(), before, next, request_id);
+    let mut held = lease.acquired().clone();
+    if seeded(Bug::NoFenceInSettle) {
+        held = seeded::holder_now(app, &held).await;
+    }
+    let (settlement, response) = create::settlement(app, &held, before, next, request_id);
+    if seeded(Bug::AnswerBeforeCommit) {
+        seeded::settle_later(app, settlement);
+        return Ok(Answer::Executed(response));
+    }
     match write(app, lease, &settlement).await? {
         Written::Ours => {
             metrics::payment_settled(status.into());

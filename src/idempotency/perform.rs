@@ -9,6 +9,7 @@ use crate::{
     app::App,
     gateways::{Call, Finding, Outcome, Unknown},
     payments::{create, model::Payment, state::PaymentStatus},
+    seeded::{self, Bug, seeded},
     telemetry::metrics::{self, GatewayOutcome},
 };
 
@@ -75,7 +76,7 @@ pub fn sending(app: &App, payment: &Payment, since_first_sent: Duration, by: Suc
     let young = since_first_sent < app.settings.idempotency.rescue_send_max_age;
     match by {
         _ if payment.status != PaymentStatus::Processing => Sending::Never,
-        _ if since_first_sent >= window => Sending::WindowOver,
+        _ if since_first_sent >= window && !seeded(Bug::SendAfterWindow) => Sending::WindowOver,
         Successor::Rescuer if !young => Sending::Never,
         Successor::Rescuer | Successor::Client => Sending::Again,
     }
@@ -91,6 +92,10 @@ pub async fn successor(app: &App, lease: &Lease, payment: &Payment, sending: Sen
     }
     if !lease.trusted() {
         return Performed::LeaseLost;
+    }
+    if seeded(Bug::NewKeyAtTakeOver) {
+        let rekeyed = seeded::under_another_key(payment);
+        return Performed::Outcome(create::send(app, &rekeyed).await);
     }
     let outcome = match (create::ask(app, payment).await, sending) {
         (Finding::Known(Outcome::Unknown(reason)), Sending::WindowOver)
@@ -109,7 +114,9 @@ pub async fn successor(app: &App, lease: &Lease, payment: &Payment, sending: Sen
         }
     };
     match outcome {
-        Outcome::NotExecuted(_) => if_trusted(lease, Outcome::Unknown(Unknown::GatewayError)),
+        Outcome::NotExecuted(_) if !seeded(Bug::RefusedSuccessorReleases) => {
+            if_trusted(lease, Outcome::Unknown(Unknown::GatewayError))
+        }
         outcome => if_trusted(lease, outcome),
     }
 }
@@ -135,6 +142,9 @@ pub async fn timed(app: &App, call: Call, answer: impl Future<Output = Outcome>)
             reason = reason.as_str(),
             "gateway outcome unknown"
         );
+        if seeded(Bug::UnknownIsFailed) {
+            return seeded::declined();
+        }
     }
     outcome
 }

@@ -15,12 +15,14 @@ use super::{
 };
 use crate::{
     app::App,
+    crash::{self, Moment},
     gateways::{Authorize, Call, Decline, Find, Finding, Outcome, Unknown},
     idempotency::{
-        perform::timed,
+        perform::{timed, timed_find},
         record::{Acquired, NewRecord, StoredResponse},
     },
     ids::{EventId, PaymentId},
+    seeded::{self, Bug, seeded},
 };
 
 /// Characters of a gateway's text that are kept; longer ones are cut.
@@ -90,14 +92,20 @@ pub fn claimed(new: &NewPayment) -> Payment {
 /// key that returns with other parameters, and after a failover that lost the record our ids are
 /// new.
 pub async fn send(app: &App, payment: &Payment) -> Outcome {
-    let request = Authorize {
+    let mut request = Authorize {
         gateway_key: payment.gateway_key.clone(),
         money: payment.money,
         payment_method: payment.payment_method.clone(),
         capture_method: payment.capture_method,
         description: payment.description.clone(),
     };
-    timed(app, Call::Authorize, app.gateway.authorize(&request)).await
+    if seeded(Bug::RandomGatewayKey) {
+        request.gateway_key = seeded::random_gateway_key();
+    }
+    crash::point("send", Moment::Before);
+    let outcome = timed(app, Call::Authorize, app.gateway.authorize(&request)).await;
+    crash::point("send", Moment::After);
+    outcome
 }
 
 /// Asks the gateway what became of the payment.
@@ -106,7 +114,10 @@ pub async fn ask(app: &App, payment: &Payment) -> Finding {
         call: Call::Authorize,
         gateway_key: payment.gateway_key.clone(),
     };
-    crate::idempotency::perform::timed_find(app, app.gateway.find(&sought)).await
+    crash::point("ask", Moment::Before);
+    let finding = timed_find(app, app.gateway.find(&sought)).await;
+    crash::point("ask", Moment::After);
+    finding
 }
 
 /// The payment after an outcome that decides it; `None` for one that does not, or that the state

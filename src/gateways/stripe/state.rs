@@ -12,6 +12,7 @@ use super::{
 use crate::{
     gateways::{GatewayReference, Outcome, Unknown},
     payments::model::CaptureMethod,
+    seeded::{Bug, seeded},
 };
 
 const UNDECIDED: Outcome = Outcome::Unknown(Unknown::GatewayError);
@@ -41,6 +42,11 @@ fn of_authorization(
     {
         return Outcome::Unknown(Unknown::ParametersDiffer);
     }
+    let told = seeded(Bug::AmountNotCompared).then(|| WireSum {
+        amount: intent.amount,
+        currency: intent.currency.clone(),
+    });
+    let sum = told.as_ref().unwrap_or(sum);
     if intent.amount != sum.amount || intent.currency != sum.currency {
         return Outcome::Unknown(Unknown::AmountDiffers);
     }

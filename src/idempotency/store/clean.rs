@@ -2,7 +2,10 @@
 
 use sqlx::PgConnection;
 
-use crate::db::Step;
+use crate::{
+    db::Step,
+    seeded::{self, Bug, seeded},
+};
 
 /// Deletes at most so many expired records by the function of the migrations, the only way in
 /// which records are deleted. Answers how many it deleted.
@@ -16,13 +19,19 @@ impl Step for DeleteExpired {
     type Output = u64;
 
     async fn run(&self, connection: &mut PgConnection) -> sqlx::Result<u64> {
+        if seeded(Bug::CleanerIgnoresStatus) {
+            return seeded::delete_old(connection).await;
+        }
         let deleted = sqlx::query_scalar!(
             r#"-- delete_expired
             SELECT delete_expired_idempotency_keys($1) AS "deleted!""#,
             self.batch_size,
         )
-        .fetch_one(connection)
+        .fetch_one(&mut *connection)
         .await?;
+        if seeded(Bug::UsedKeysDeleted) {
+            seeded::forget_used_keys(connection).await?;
+        }
         Ok(u64::try_from(deleted).unwrap_or(0))
     }
 }
