@@ -2,11 +2,13 @@
 //! or as processes of their own, a client, a scripted gateway, and a probe that only reads.
 
 pub mod app;
+pub mod buyer;
 pub mod client;
 pub mod command;
 pub mod database;
 pub mod faults;
 pub mod gateway;
+pub mod judge;
 pub mod metrics;
 pub mod pair;
 pub mod postgres;
@@ -15,5 +17,6 @@ pub mod proxy;
 pub mod race;
 pub mod raw;
 pub mod sandbox;
+pub mod stage;
 pub mod stripe;
 pub mod wait;

@@ -80,11 +80,16 @@ impl Process {
         self.child.wait().unwrap();
     }
 
+    /// How it ended; nothing while it runs.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().unwrap()
+    }
+
     /// Waits until it has ended by itself.
     pub fn wait(&mut self, limit: Duration) -> ExitStatus {
         let deadline = Instant::now() + limit;
         loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
+            if let Some(status) = self.ended() {
                 return status;
             }
             assert!(

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
+use tokio::{
+    runtime::Handle,
+    task::{JoinError, JoinHandle},
+};
 
 /// For how long a test waits for what must come at once, on a machine that is busy.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -18,4 +21,24 @@ where
     F::Output: Send + 'static,
 {
     tokio::spawn(work)
+}
+
+/// Starts something that goes on beside the test in a thread of its own, where it may block: on
+/// the start of a process, for example.
+pub fn in_a_thread<W, F>(work: W) -> JoinHandle<F::Output>
+where
+    W: FnOnce() -> F + Send + 'static,
+    F: Future,
+    F::Output: Send + 'static,
+{
+    let runtime = Handle::current();
+    tokio::task::spawn_blocking(move || runtime.block_on(work()))
+}
+
+/// What a task that panicked said.
+pub fn panicked(error: JoinError) -> String {
+    let said = error.into_panic();
+    let text = said.downcast_ref::<String>().cloned();
+    text.or_else(|| said.downcast_ref::<&str>().map(ToString::to_string))
+        .unwrap_or_else(|| "a panic without words".to_owned())
 }
