@@ -18,7 +18,7 @@ use crate::support::{
     database::TestDatabase,
     judge::{Verdict, judge},
     process::Process,
-    race::{in_a_thread, panicked},
+    race::{MANY_PROCESSES, in_a_thread, panicked},
     stage::name,
 };
 
@@ -47,7 +47,7 @@ const CAUGHT: &[(Bug, Scenario, &str)] = &[
 ];
 
 /// Most of a scenario is waiting for rests and leases.
-const SCENARIOS_AT_ONCE: usize = 8;
+const SCENARIOS_AT_ONCE: usize = 6;
 
 /// A scenario, with a bug or without.
 type Trial = (Scenario, Option<Bug>);
@@ -58,6 +58,7 @@ type Judged = (Result<Vec<Verdict>, String>, u128);
 /// D16: a checker that a bug does not turn red proves nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_seeded_bug_is_noticed_and_nothing_is_without_it() {
+    let _alone = MANY_PROCESSES.lock().await;
     let scenarios: BTreeSet<Scenario> = CAUGHT.iter().map(|(_, scenario, _)| *scenario).collect();
     let with = CAUGHT
         .iter()

@@ -4,11 +4,16 @@ use std::time::Duration;
 
 use tokio::{
     runtime::Handle,
+    sync::Mutex,
     task::{JoinError, JoinHandle},
 };
 
 /// For how long a test waits for what must come at once, on a machine that is busy.
 pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Taken by tests that start many processes and hold them to times: two of them at once would be
+/// each other's load.
+pub static MANY_PROCESSES: Mutex<()> = Mutex::const_new(());
 
 /// Starts something that goes on beside the test.
 #[expect(
