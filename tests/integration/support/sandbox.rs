@@ -155,11 +155,17 @@ pub struct SandboxProcess {
 impl SandboxProcess {
     /// On any free port.
     pub fn start(journal: &Path) -> Self {
-        Self::at("127.0.0.1:0", journal)
+        Self::start_with(journal, &[])
     }
 
-    fn at(addr: &str, journal: &Path) -> Self {
+    /// With more options; a restart has the defaults.
+    pub fn start_with(journal: &Path, options: &[&str]) -> Self {
+        Self::at("127.0.0.1:0", journal, options)
+    }
+
+    fn at(addr: &str, journal: &Path, options: &[&str]) -> Self {
         let mut child = command(addr, journal)
+            .args(options)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -185,7 +191,7 @@ impl SandboxProcess {
 
     /// Another process on the same address and journal.
     pub fn restart(&mut self) {
-        *self = Self::at(&self.addr.clone(), &self.control.journal.clone());
+        *self = Self::at(&self.addr.clone(), &self.control.journal.clone(), &[]);
     }
 }
 
