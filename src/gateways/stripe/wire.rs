@@ -3,11 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
+
+/// Longer than any id of Stripe's, which promises that none is longer.
+const ID_CHARS_MAX: usize = 255;
 
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct PaymentIntent {
+    #[serde(deserialize_with = "id")]
     pub(super) id: String,
     #[serde(rename = "object")]
     _object: PaymentIntentTag,
@@ -23,6 +27,7 @@ pub(super) struct PaymentIntent {
 
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Refund {
+    #[serde(deserialize_with = "id")]
     pub(super) id: String,
     #[serde(rename = "object")]
     _object: RefundTag,
@@ -75,4 +80,18 @@ pub(super) enum PaymentIntentTag {
 pub(super) enum RefundTag {
     #[serde(rename = "refund")]
     Refund,
+}
+
+/// An id is what support staff look up, what later calls go by, and part of their paths: a text
+/// that cannot be one makes its document unreadable.
+fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let id = String::deserialize(deserializer)?;
+    let plain = id
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if plain && (1..=ID_CHARS_MAX).contains(&id.len()) {
+        Ok(id)
+    } else {
+        Err(D::Error::custom("an id that cannot be one"))
+    }
 }
