@@ -161,6 +161,9 @@ pub enum Unknown {
     LostReply,
     /// A server error after the request had arrived.
     GatewayError,
+    /// The server error that the gateway keeps as the key's answer: each further send of the key
+    /// gets it again and does nothing, so only a look-up can tell what the first one did.
+    ErrorReplayed,
     /// The gateway is still busy with this key.
     InUse,
     /// A look-up did not find the key, which proves nothing, and it may not be sent again.
@@ -183,9 +186,12 @@ impl Unknown {
             | Self::AmountDiffers
             | Self::KeyWindowOver
             | Self::GatewayChanged => true,
-            Self::Timeout | Self::LostReply | Self::GatewayError | Self::InUse | Self::NotFound => {
-                false
-            }
+            Self::Timeout
+            | Self::LostReply
+            | Self::GatewayError
+            | Self::ErrorReplayed
+            | Self::InUse
+            | Self::NotFound => false,
         }
     }
 
@@ -194,6 +200,7 @@ impl Unknown {
             Self::Timeout => "timeout",
             Self::LostReply => "lost-reply",
             Self::GatewayError => "gateway-error",
+            Self::ErrorReplayed => "error-replayed",
             Self::InUse => "in-use",
             Self::NotFound => "not-found",
             Self::ParametersDiffer => "parameters-differ",

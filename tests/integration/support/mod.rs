@@ -15,5 +15,7 @@ pub mod proxy;
 pub mod race;
 pub mod raw;
 pub mod sandbox;
+pub mod says;
+pub mod shop;
 pub mod stripe;
 pub mod wait;

@@ -115,9 +115,13 @@ fn change(document: &mut Value, changes: Value) {
 }
 
 fn answer(asked: &Asked, status: u16, body: impl Into<Bytes>) -> Outcome {
+    answer_with(HeaderMap::new(), asked, status, body)
+}
+
+fn answer_with(headers: HeaderMap, asked: &Asked, status: u16, body: impl Into<Bytes>) -> Outcome {
     let reply = Reply {
         status: StatusCode::from_u16(status).unwrap(),
-        headers: HeaderMap::new(),
+        headers,
         body: body.into(),
     };
     classify(asked, &Ok(reply))
