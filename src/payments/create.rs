@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     app::App,
-    gateways::{Authorize, Call, Decline, Find, Finding, Outcome, Unknown},
+    gateways::{Authorize, Call, Decline, Find, Finding, GatewayReference, Outcome, Unknown},
     idempotency::{
         perform::timed,
         record::{Acquired, NewRecord, StoredResponse},
@@ -105,6 +105,7 @@ pub async fn ask(app: &App, payment: &Payment) -> Finding {
     let sought = Find {
         call: Call::Authorize,
         gateway_key: payment.gateway_key.clone(),
+        reference: payment.gateway_reference.clone().map(GatewayReference),
     };
     crate::idempotency::perform::timed_find(app, app.gateway.find(&sought)).await
 }

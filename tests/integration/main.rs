@@ -50,6 +50,8 @@ mod states;
 mod stripe_connection;
 mod stripe_faults;
 mod stripe_gateway;
+mod stripe_look_ups;
+mod stripe_nonsense;
 mod stripe_payments;
 mod support;
 mod timezones;

@@ -46,6 +46,53 @@ pub(super) struct Page<T> {
     pub(super) has_more: bool,
 }
 
+/// A page of a list, which says that it is one.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct ListPage<T> {
+    #[serde(rename = "object")]
+    _object: ListTag,
+    pub(super) data: Vec<T>,
+    pub(super) has_more: bool,
+}
+
+/// The member `object` of a list.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(super) enum ListTag {
+    #[serde(rename = "list")]
+    List,
+}
+
+/// A payment intent in a list of whoever uses the account.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct ListedIntent {
+    #[serde(deserialize_with = "id")]
+    pub(super) id: String,
+    #[serde(rename = "object")]
+    _object: PaymentIntentTag,
+    pub(super) created: i64,
+    pub(super) status: String,
+    pub(super) amount: i64,
+    pub(super) amount_received: i64,
+    pub(super) currency: String,
+    #[serde(default)]
+    pub(super) metadata: BTreeMap<String, String>,
+}
+
+/// A refund in such a list. Old ones have no status, and some no metadata; ours have both.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct ListedRefund {
+    #[serde(deserialize_with = "id")]
+    pub(super) id: String,
+    #[serde(rename = "object")]
+    _object: RefundTag,
+    pub(super) created: i64,
+    pub(super) status: Option<String>,
+    pub(super) amount: i64,
+    pub(super) currency: String,
+    pub(super) payment_intent: Option<String>,
+    pub(super) metadata: Option<BTreeMap<String, String>>,
+}
+
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct ErrorDocument {
     pub(super) error: ApiError,
