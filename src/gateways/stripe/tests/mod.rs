@@ -1,5 +1,6 @@
 //! What goes out, and what each answer means.
 
+mod arbitrary;
 mod objects;
 mod refusals;
 
