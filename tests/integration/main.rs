@@ -11,6 +11,7 @@
 )]
 
 mod audit;
+mod audit_gateway;
 mod bodies;
 mod cleaning;
 mod clocks;
