@@ -12,6 +12,8 @@
 
 mod audit;
 mod audit_gateway;
+mod audit_gateway_list;
+mod audit_gateway_meanwhile;
 mod bodies;
 mod cleaning;
 mod clocks;

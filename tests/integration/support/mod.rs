@@ -2,12 +2,14 @@
 //! or as processes of their own, a client, a scripted gateway, and a probe that only reads.
 
 pub mod app;
+pub mod audit;
 pub mod client;
 pub mod command;
 pub mod database;
 pub mod faults;
 pub mod gateway;
 pub mod metrics;
+pub mod nonsense;
 pub mod pair;
 pub mod postgres;
 pub mod process;

@@ -1,16 +1,21 @@
 //! A service process with the stripe gateway, a sandbox process, and a database of their own.
 
-use std::{process::Command, sync::Arc};
+use std::sync::Arc;
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{
-    client::{Client, Reply},
-    command::{Said, run},
+    audit::audit_with,
+    client::{Client, Reply, payment, payment_with},
+    command::Said,
     database::TestDatabase,
     process::Process,
-    sandbox::SandboxProcess,
+    sandbox::{SandboxProcess, fault},
 };
+
+/// A payment of somebody else with the same account.
+pub const FOREIGN: &str = "amount=700&currency=eur&payment_method=pm_card_visa&confirm=true";
 
 #[derive(Debug)]
 pub struct Shop {
@@ -70,7 +75,7 @@ impl Shop {
 
     /// The same at another address of the gateway.
     pub fn audit_at(&self, base: &str) -> Said {
-        audit(&self.database, |command| {
+        audit_with(&self.database, |command| {
             command
                 .env("GATEWAY", "stripe")
                 .env("GATEWAY_TIMEOUT", "1s")
@@ -94,14 +99,27 @@ impl Shop {
     }
 }
 
-/// `oncepay audit --gateway` on a database, with the settings that `set` makes.
-pub fn audit(database: &TestDatabase, set: impl FnOnce(&mut Command)) -> Said {
-    let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_oncepay"));
-    command
-        .args(["audit", "--gateway"])
-        .env_clear()
-        .env("DATABASE_URL", database.url());
-    set(&mut command);
-    run(command, folder.path())
+/// A payment whose money is only held.
+pub fn held() -> Value {
+    let mut held = payment();
+    held["capture_method"] = "manual".into();
+    held
+}
+
+/// One payment of each kind, as the service leaves them.
+pub async fn shop_with_payments() -> Shop {
+    let shop = Shop::open().await;
+    shop.client.pay("visa", &payment()).await.assert_status(201);
+    shop.client.pay("held", &held()).await.assert_status(201);
+    shop.sandbox.control.fault(fault("drop_after_effect")).await;
+    for (key, method, status) in [
+        ("unknown", "pm_card_visa", 202),
+        ("declined", "pm_card_declined", 402),
+        ("pending", "pm_pending_then_succeeds", 201),
+        ("released", "pm_error_before_charge", 503),
+    ] {
+        let reply = shop.client.pay(key, &payment_with(method)).await;
+        reply.assert_status(status);
+    }
+    shop
 }
