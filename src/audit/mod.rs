@@ -2,12 +2,14 @@
 //!
 //! It promises to look only: everything runs in one read-only transaction with one snapshot, so
 //! that payments which go on meanwhile cannot look like breaches, and what it finds was true of one
-//! moment. Against a sandbox's journal it answers whether anyone was charged without a record.
+//! moment. Against a sandbox's journal, or a gateway's own list, it answers whether anyone was charged
+//! without a record.
 //!
 //! It repairs nothing, and it refuses to call a payment that is not decided a breach: in progress,
 //! pending and in review are states. The database is authoritative for what was answered, the
-//! journal for what was executed; where they differ, a person decides who is right.
+//! journal or the gateway for what was executed; where they differ, a person decides who is right.
 
+pub mod gateway;
 pub mod journal;
 mod store;
 
@@ -18,7 +20,9 @@ use serde::Serialize;
 use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 
+use self::gateway::{Compared, Witness};
 use crate::{
+    gateways::listing::ListError,
     idempotency::key::IdempotencyKey,
     ids::{MerchantId, PaymentId},
 };
@@ -44,6 +48,8 @@ pub enum AuditError {
     Database(#[from] sqlx::Error),
     #[error("the journal cannot be read")]
     Journal(#[source] io::Error),
+    #[error("the gateway cannot be compared with")]
+    Gateway(#[from] ListError),
 }
 
 /// What a check finds. Each finds a thousand at most: more is one breach that happened often.
@@ -156,8 +162,9 @@ pub const fn checks() -> usize {
 /// Runs every check in one snapshot; with `lines`, also those against a gateway's journal.
 ///
 /// `lines` reads the journal anew each time it is called. It is read before the snapshot is taken
-/// and again at the end: an effect that is in the first reading was claimed before the snapshot,
-/// and what the snapshot says is settled is in the second.
+/// and again at the end: an effect that is in the
+/// first reading was claimed before the snapshot, and what the snapshot says is settled is in the
+/// second.
 pub async fn run(
     connection: &mut PgConnection,
     lines: Option<&(dyn Fn() -> io::Result<Vec<journal::Line>> + Send + Sync)>,
@@ -167,17 +174,38 @@ pub async fn run(
         .transpose()
         .map_err(AuditError::Journal)?;
     let mut snapshot = connection.begin_with(SNAPSHOT).await?;
-    let mut breaches = Vec::new();
-    for check in CHECKS {
-        let found = (check.find)(&mut snapshot).await?;
-        breaches.extend(found.into_iter().map(|found| check.breach(found)));
-    }
+    let mut breaches = check(&mut snapshot).await?;
     if let (Some(before), Some(lines)) = (before, lines) {
         let payments = store::list_charged(&mut snapshot).await?;
         let after = lines().map_err(AuditError::Journal)?;
         breaches.extend(journal::compare(&before, &after, &payments));
     }
     snapshot.rollback().await?;
+    Ok(breaches)
+}
+
+/// Holds the payments against the gateway's own list. It takes a snapshot of its own, which has
+/// ended when the list is read for the second time: a gateway takes its time.
+pub async fn run_against(
+    connection: &mut PgConnection,
+    witness: &Witness<'_>,
+) -> Result<(Vec<Breach>, Compared), AuditError> {
+    let before = witness.read().await?;
+    let names = before.names();
+    let mut snapshot = connection.begin_with(SNAPSHOT).await?;
+    let payments = store::list_recorded(&mut snapshot, names.sought(witness)).await?;
+    snapshot.rollback().await?;
+    let after = witness.read().await?;
+    let breaches = gateway::compare(&before, &after, &payments);
+    Ok((breaches, witness.compared(&before, &payments)))
+}
+
+async fn check(snapshot: &mut PgConnection) -> sqlx::Result<Vec<Breach>> {
+    let mut breaches = Vec::new();
+    for check in CHECKS {
+        let found = (check.find)(snapshot).await?;
+        breaches.extend(found.into_iter().map(|found| check.breach(found)));
+    }
     Ok(breaches)
 }
 

@@ -53,8 +53,8 @@ enum Command {
     Migrate(migrate::MigrateArguments),
     /// Deletes expired records until there are none, and says how many
     Cleanup(cleanup::CleanupArguments),
-    /// Checks the invariants over the database, and a sandbox journal against it
-    Audit(audit::AuditArguments),
+    /// Checks the invariants over the database, and a sandbox journal or the gateway's list against it
+    Audit(Box<audit::AuditArguments>),
     /// Decides on payments that a person must look at
     #[command(subcommand)]
     Reviews(reviews::Command),
@@ -132,7 +132,7 @@ async fn run(command: Command) -> Result<(), CliError> {
         }
         Command::Migrate(arguments) => Box::pin(migrate::run(arguments)).await,
         Command::Cleanup(arguments) => Box::pin(cleanup::run(arguments)).await,
-        Command::Audit(arguments) => Box::pin(audit::run(arguments)).await,
+        Command::Audit(arguments) => Box::pin(audit::run(*arguments)).await,
         Command::Reviews(command) => Box::pin(reviews::run(command)).await,
         Command::Sandbox(arguments) => Box::pin(sandbox::run(arguments)).await,
         Command::Guardian(_) => Err(CliError::NotBuilt("oncepay guardian inside a runtime")),
@@ -172,6 +172,7 @@ mod tests {
             "oncepay migrate --check --database-url postgres://h/d",
             "oncepay cleanup --cleanup-batch-size 500",
             "oncepay audit --journal journal.ndjson",
+            "oncepay audit --gateway --since 48h --gateway-kind stripe --stripe-secret-key sk_test_x",
             "oncepay reviews list",
             "oncepay reviews resolve pay_0192f0c1a2b37c4d8e5f60718293a4b5 --to requires_capture \
              --by Ada --reason seen --gateway-reference pi_1",

@@ -9,7 +9,7 @@ use super::CliError;
 use crate::{
     app::App,
     clock::{Clock, SystemClock},
-    config::{GatewayKind, Settings},
+    config::{GatewayKind, GatewaySettings, Settings},
     db::{Database, migrations},
     gateways::{Gateway, sandbox::Sandbox, stripe::Stripe},
     http::{router, server, views},
@@ -58,7 +58,7 @@ impl Service {
     /// With the machine's clock and the gateway of the settings.
     pub async fn start(settings: Settings) -> Result<Self, CliError> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let gateway = gateway(&settings, Arc::clone(&clock))
+        let gateway = gateway(&settings.gateway, Arc::clone(&clock))
             .map_err(|error| CliError::step("the gateway cannot start", error))?;
         Self::start_with(settings, clock, gateway).await
     }
@@ -233,15 +233,19 @@ fn start_upkeep(app: &App, until_drained: &Tasks, metrics: &PrometheusHandle) {
     });
 }
 
-fn gateway(settings: &Settings, clock: Arc<dyn Clock>) -> io::Result<Arc<dyn Gateway>> {
-    match &settings.gateway.kind {
+/// The gateway of the settings.
+pub(super) fn gateway(
+    settings: &GatewaySettings,
+    clock: Arc<dyn Clock>,
+) -> io::Result<Arc<dyn Gateway>> {
+    match &settings.kind {
         GatewayKind::Sandbox { dir: Some(dir) } => Ok(Arc::new(Sandbox::in_folder(dir, clock)?)),
         GatewayKind::Sandbox { dir: None } => Ok(Arc::new(Sandbox::in_memory(clock))),
         GatewayKind::Stripe {
             api_base,
             secret_key,
         } => {
-            let timeout = settings.gateway.timeout;
+            let timeout = settings.timeout;
             Ok(Arc::new(Stripe::new(api_base, secret_key, timeout)?))
         }
     }

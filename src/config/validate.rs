@@ -137,6 +137,13 @@ impl RawIdempotency {
 }
 
 impl RawGateway {
+    /// For commands that ask the gateway and serve nothing.
+    pub fn validate(self) -> Result<GatewaySettings, ConfigErrors> {
+        let mut reader = Reader::default();
+        let settings = self.read(&mut reader);
+        ConfigErrors::unless_any(reader.errors, settings)
+    }
+
     fn read(self, reader: &mut Reader) -> Option<GatewaySettings> {
         let timeout = reader.duration("GATEWAY_TIMEOUT", &self.gateway_timeout);
         let choices = [("sandbox", Chosen::Sandbox), ("stripe", Chosen::Stripe)];

@@ -35,7 +35,7 @@ const IDLE_CONNECTIONS_MAX: usize = 128;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// An answer is a few kilobytes, and a page of a hundred refunds about a hundred.
-const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+pub(super) const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
 type Connector = BoxCloneSyncService<Uri, MaybeHttpsStream<TokioIo<TcpStream>>, BoxError>;
 
@@ -99,16 +99,22 @@ impl HttpClient {
         Ok(Self { client, timeout })
     }
 
+    /// Of the answer's body, `bytes_max` are read; a longer one is [`TransportError::TooLong`].
     pub(super) async fn exchange(
         &self,
         request: Request<Full<Bytes>>,
+        bytes_max: usize,
     ) -> Result<Reply, TransportError> {
-        tokio::time::timeout(self.timeout, self.send(request))
+        tokio::time::timeout(self.timeout, self.send(request, bytes_max))
             .await
             .unwrap_or(Err(TransportError::Timeout))
     }
 
-    async fn send(&self, request: Request<Full<Bytes>>) -> Result<Reply, TransportError> {
+    async fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+        bytes_max: usize,
+    ) -> Result<Reply, TransportError> {
         let response = match self.client.request(request).await {
             Ok(response) => response,
             Err(error) if error.is_connect() => {
@@ -117,7 +123,7 @@ impl HttpClient {
             Err(error) => return Err(TransportError::Lost(error.into())),
         };
         let (head, body) = response.into_parts();
-        match Limited::new(body, ANSWER_BYTES_MAX).collect().await {
+        match Limited::new(body, bytes_max).collect().await {
             Ok(body) => Ok(Reply {
                 status: head.status,
                 headers: head.headers,

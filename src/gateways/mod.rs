@@ -26,13 +26,16 @@
 )]
 
 mod http_client;
+pub mod listing;
 pub mod sandbox;
 pub mod stripe;
 
 use std::{fmt, time::Duration};
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 
+use self::listing::{ListError, Listed};
 use crate::payments::{model::CaptureMethod, money::Money};
 
 /// The idempotency key that we send to the gateway: a hash, never the client's key in the clear.
@@ -117,6 +120,9 @@ pub struct Refund {
 pub struct Find {
     pub call: Call,
     pub gateway_key: GatewayKey,
+    /// The payment that the call made or was about, where its name is known. It is read by that,
+    /// which no search has to have caught up with.
+    pub reference: Option<GatewayReference>,
 }
 
 /// What the gateway did, as far as is known.
@@ -161,6 +167,9 @@ pub enum Unknown {
     LostReply,
     /// A server error after the request had arrived.
     GatewayError,
+    /// The server error that the gateway keeps as the key's answer: each further send of the key
+    /// gets it again and does nothing, so only a look-up can tell what the first one did.
+    ErrorReplayed,
     /// The gateway is still busy with this key.
     InUse,
     /// A look-up did not find the key, which proves nothing, and it may not be sent again.
@@ -183,9 +192,12 @@ impl Unknown {
             | Self::AmountDiffers
             | Self::KeyWindowOver
             | Self::GatewayChanged => true,
-            Self::Timeout | Self::LostReply | Self::GatewayError | Self::InUse | Self::NotFound => {
-                false
-            }
+            Self::Timeout
+            | Self::LostReply
+            | Self::GatewayError
+            | Self::ErrorReplayed
+            | Self::InUse
+            | Self::NotFound => false,
         }
     }
 
@@ -194,6 +206,7 @@ impl Unknown {
             Self::Timeout => "timeout",
             Self::LostReply => "lost-reply",
             Self::GatewayError => "gateway-error",
+            Self::ErrorReplayed => "error-replayed",
             Self::InUse => "in-use",
             Self::NotFound => "not-found",
             Self::ParametersDiffer => "parameters-differ",
@@ -204,12 +217,12 @@ impl Unknown {
     }
 }
 
-/// What a look-up by gateway key found.
+/// What a look-up found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// The key is known; `Outcome::Unknown` where it is not decided, or the answer was lost.
     Known(Outcome),
-    /// Not found. Proves nothing at a gateway whose searches lag.
+    /// Not found, or found undone. Proves nothing: searches lag, and a send may be under way.
     Absent,
 }
 
@@ -227,4 +240,8 @@ pub trait Gateway: fmt::Debug + Send + Sync {
     async fn cancel(&self, request: &Cancel) -> Outcome;
     async fn refund(&self, request: &Refund) -> Outcome;
     async fn find(&self, sought: &Find) -> Finding;
+
+    /// Everything that was made since then, by the gateway's clock, and how it stands now. All of
+    /// it or an error.
+    async fn list(&self, since: DateTime<Utc>) -> Result<Vec<Listed>, ListError>;
 }

@@ -86,6 +86,14 @@ pub fn sending(app: &App, payment: &Payment, since_first_sent: Duration, by: Suc
 ///
 /// It never ends in `NotExecuted`: that speaks of one send, and the predecessor may have sent. What
 /// is still unknown when the gateway may have forgotten the key is for a person to look at.
+///
+/// A server error that the gateway replays ([`Unknown::ErrorReplayed`]) is not remembered in the
+/// record, so it does not forbid the next successor's send: a gateway that replays has kept its
+/// answer with the key, so what is sent has no effect, and it is sent once per take-over only, after
+/// the look-up. With rests that double, the rescuer does so eight times before the work is too old
+/// for it (at its default of 15 minutes), and after the window nobody does. A column for it would
+/// save those, and no payment: a gateway that forgets a key inside its window charges again after a
+/// lost reply as well.
 pub async fn successor(app: &App, lease: &Lease, payment: &Payment, sending: Sending) -> Performed {
     if payment.gateway != app.gateway.name() {
         return Performed::Outcome(Outcome::Unknown(Unknown::GatewayChanged));

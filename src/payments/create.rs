@@ -16,7 +16,7 @@ use super::{
 use crate::{
     app::App,
     crash::{self, Moment},
-    gateways::{Authorize, Call, Decline, Find, Finding, Outcome, Unknown},
+    gateways::{Authorize, Call, Decline, Find, Finding, GatewayReference, Outcome, Unknown},
     idempotency::{
         perform::{timed, timed_find},
         record::{Acquired, NewRecord, StoredResponse},
@@ -113,6 +113,7 @@ pub async fn ask(app: &App, payment: &Payment) -> Finding {
     let sought = Find {
         call: Call::Authorize,
         gateway_key: payment.gateway_key.clone(),
+        reference: payment.gateway_reference.clone().map(GatewayReference),
     };
     crash::point("ask", Moment::Before);
     let finding = timed_find(app, app.gateway.find(&sought)).await;

@@ -11,6 +11,9 @@
 )]
 
 mod audit;
+mod audit_gateway;
+mod audit_gateway_list;
+mod audit_gateway_meanwhile;
 mod bodies;
 mod cleaning;
 mod clocks;
@@ -52,6 +55,8 @@ mod states;
 mod stripe_connection;
 mod stripe_faults;
 mod stripe_gateway;
+mod stripe_look_ups;
+mod stripe_nonsense;
 mod stripe_payments;
 mod support;
 mod timezones;

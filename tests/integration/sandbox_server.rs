@@ -1,12 +1,18 @@
 //! `oncepay sandbox` as its users see it: a process that they start, kill and ask for faults.
 
-use std::{io::Write as _, path::PathBuf};
+use std::{io::Write as _, path::PathBuf, time::Duration};
 
 use oncepay::gateways::sandbox::journal::Kind;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::sandbox::{Control, SandboxHere, SandboxProcess, command, fault};
+use crate::support::{
+    sandbox::{Control, SandboxHere, SandboxProcess, command, fault},
+    wait::wait_until,
+};
+
+/// A window of a second is over in one; a loaded machine may take longer.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 const PAY: &str = "amount=1999&currency=eur&payment_method=pm_card_visa&confirm=true";
 const HOLD: &str =
@@ -232,6 +238,83 @@ async fn lists_go_page_by_page_the_newest_first() {
     assert!(numbers(&later).is_empty(), "all were made at second 0");
 }
 
+/// A caller that goes on after what it was given must come to an end.
+#[tokio::test]
+async fn a_list_ends_and_says_so_and_goes_on_after_known_objects_only() {
+    let sandbox = SandboxHere::start().await;
+    let control = &sandbox.control;
+    for key in ["1", "2"] {
+        pay(control, key).await.assert_status(200);
+    }
+    let intents = "/v1/payment_intents";
+
+    let exact = control.get(&format!("{intents}?limit=2")).await.json();
+    let last = exact["data"][1]["id"].as_str().unwrap();
+    let beyond = control
+        .get(&format!("{intents}?starting_after={last}"))
+        .await;
+
+    assert_eq!(exact["object"], "list");
+    assert_eq!(exact["url"], intents);
+    assert_eq!(exact["has_more"], false);
+    assert_eq!(beyond.assert_status(200).json()["data"], json!([]));
+    for query in [
+        "starting_after=pi_unknown",
+        "ending_before=pi_unknown",
+        "limit=0",
+        "limit=101",
+        "created[gte]=yesterday",
+        "created[gt]=1",
+    ] {
+        for path in [intents, "/v1/refunds"] {
+            let refused = control.get(&format!("{path}?{query}")).await;
+            refused.assert_status(400);
+        }
+    }
+}
+
+/// D9: keys are forgotten after a window, and a key that comes back after it is a new payment.
+#[tokio::test]
+async fn a_key_is_forgotten_after_the_window_that_was_asked_for() {
+    let (_folder, journal) = place();
+    let sandbox = SandboxProcess::start_with(&journal, &["--key-window", "1s"]);
+    let first = pay(&sandbox.control, "K").await;
+    pay(&sandbox.control, "K").await.assert_replays(&first);
+    assert_eq!(sandbox.control.effects_told("K").await, 1);
+
+    let mut last = first.clone();
+    wait_until(PATIENCE, async || {
+        last = pay(&sandbox.control, "K").await;
+        !last.replayed()
+    })
+    .await;
+
+    assert_ne!(last.assert_status(200).json()["id"], first.json()["id"]);
+    assert_eq!(sandbox.control.effects_told("K").await, 2);
+}
+
+#[tokio::test]
+async fn a_rate_limit_is_asked_for_by_status_and_not_kept_with_the_key() {
+    let (_folder, journal) = place();
+    let sandbox = SandboxProcess::start(&journal);
+    let limit = json!({"fault": "status_before", "status": 429, "times": 2});
+    sandbox.control.fault(limit).await;
+
+    let limited = [
+        pay(&sandbox.control, "K").await,
+        pay(&sandbox.control, "K").await,
+    ];
+    let made = pay(&sandbox.control, "K").await;
+
+    for reply in limited {
+        reply.assert_status(429);
+        assert_eq!(reply.json()["error"]["code"], json!(null));
+        assert!(!reply.replayed());
+    }
+    made.assert_status(200);
+    assert_eq!(sandbox.control.effects_told("K").await, 1);
+}
+
 #[tokio::test]
 async fn a_fault_waits_for_its_call_and_can_be_taken_back() {
     let sandbox = SandboxHere::start().await;
@@ -276,6 +359,7 @@ fn help_tells_of_every_fault_and_payment_method() {
     for word in [
         "drop_after_effect",
         "hang_before",
+        "\"status\": 429",
         "--key-window",
         "--search-lag",
     ]

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use oncepay::gateways::{Gateway as _, stripe::Stripe};
 use secrecy::SecretString;
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{TcpListener, TcpStream},
-};
+use tokio::{io::AsyncWriteExt as _, net::TcpListener};
 
-use crate::support::stripe::{PATIENCE, authorize, told};
+use crate::support::{
+    says::read_request,
+    stripe::{PATIENCE, authorize, told},
+};
 
 #[tokio::test]
 async fn nobody_there_is_not_executed() {
@@ -45,61 +45,6 @@ fn stripe_at(base: &str, timeout: Duration) -> Stripe {
     Stripe::new(base, &SecretString::from("sk_test_x"), timeout).unwrap()
 }
 
-/// What a broken server says, and what it means.
-fn broken() -> Vec<(Vec<u8>, &'static str)> {
-    let head = |status: &str, length: usize| {
-        format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n").into_bytes()
-    };
-    let with = |mut head: Vec<u8>, rest: &[u8]| {
-        head.extend_from_slice(rest);
-        head
-    };
-    let huge = 2 * 1024 * 1024;
-    vec![
-        (Vec::new(), "unknown lost-reply"),
-        (b"SSH-2.0-x\r\n".to_vec(), "unknown lost-reply"),
-        (b"HTTP/1.1 200".to_vec(), "unknown lost-reply"),
-        (
-            with(head("200 OK", 100), b"\r\n{\"id\""),
-            "unknown lost-reply",
-        ),
-        (with(head("200 OK", 0), b"\r\n"), "unknown gateway-error"),
-        (
-            with(
-                head("200 OK", huge),
-                &[b"\r\n", vec![b' '; huge].as_slice()].concat(),
-            ),
-            "unknown gateway-error",
-        ),
-        (
-            with(head("307 Moved", 0), b"location: /v1/refunds\r\n\r\n"),
-            "unknown gateway-error",
-        ),
-        (with(head("204 None", 0), b"\r\n"), "unknown gateway-error"),
-    ]
-}
-
-#[tokio::test]
-async fn a_broken_answer_is_unknown_and_nothing_is_sent_again() {
-    for (answer, expected) in broken() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base = format!("http://{}", listener.local_addr().unwrap());
-        let stripe = stripe_at(&base, PATIENCE);
-        let request = authorize("K");
-        let serve = async {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            read_request(&mut stream).await;
-            // The client may hang up in the middle of a long answer.
-            drop(stream.write_all(&answer).await);
-        };
-
-        let (outcome, ()) = tokio::join!(stripe.authorize(&request), serve);
-
-        assert_eq!(told(&outcome), expected, "{:?}", head_of(&answer));
-        assert_nobody_comes(&listener).await;
-    }
-}
-
 #[tokio::test]
 async fn a_kept_connection_that_breaks_is_unknown_and_nothing_is_sent_again() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -107,10 +52,10 @@ async fn a_kept_connection_that_breaks_is_unknown_and_nothing_is_sent_again() {
     let stripe = stripe_at(&base, PATIENCE);
     let serve = async {
         let (mut stream, _) = listener.accept().await.unwrap();
-        read_request(&mut stream).await;
+        read_request(&mut stream).await.unwrap();
         let answer = b"HTTP/1.1 500 x\r\ncontent-length: 0\r\n\r\n";
         stream.write_all(answer).await.unwrap();
-        read_request(&mut stream).await;
+        read_request(&mut stream).await.unwrap();
     };
     let send = async {
         let first = stripe.authorize(&authorize("K")).await;
@@ -132,7 +77,7 @@ async fn the_request_says_who_asks_under_which_key_and_version() {
     let request = authorize("K");
     let serve = async {
         let (mut stream, _) = listener.accept().await.unwrap();
-        read_request(&mut stream).await
+        read_request(&mut stream).await.unwrap()
     };
 
     let (_outcome, seen) = tokio::join!(stripe.authorize(&request), serve);
@@ -149,32 +94,8 @@ async fn the_request_says_who_asks_under_which_key_and_version() {
     }
 }
 
-/// Reads a request to its end.
-async fn read_request(stream: &mut TcpStream) -> String {
-    let mut text = String::new();
-    loop {
-        let mut part = [0; 4096];
-        let read = stream.read(&mut part).await.unwrap();
-        assert!(read > 0, "a whole request must come: {text}");
-        text.push_str(std::str::from_utf8(&part[..read]).unwrap());
-        let Some((head, body)) = text.split_once("\r\n\r\n") else {
-            continue;
-        };
-        let head = head.to_ascii_lowercase();
-        let length = head.split("content-length: ").nth(1).unwrap();
-        let length: usize = length.lines().next().unwrap().parse().unwrap();
-        if body.len() >= length {
-            return text;
-        }
-    }
-}
-
 /// A hidden retry would have connected by the time that the call was answered.
 async fn assert_nobody_comes(listener: &TcpListener) {
     let accepted = tokio::time::timeout(Duration::ZERO, listener.accept()).await;
     assert!(accepted.is_err(), "the request must not be sent again");
-}
-
-fn head_of(answer: &[u8]) -> String {
-    String::from_utf8_lossy(&answer[..answer.len().min(40)]).into_owned()
 }

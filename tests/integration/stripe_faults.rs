@@ -15,14 +15,14 @@ use crate::support::{
 const FAULTS: &str = "
     refuse            -   | not-executed refused      | 0 | approved                  | 1
     delay             -   | approved                  | 1 | approved                  | 1
-    status_before     500 | unknown gateway-error     | 0 | unknown gateway-error     | 0
+    status_before     500 | unknown gateway-error     | 0 | unknown error-replayed    | 0
     status_before     503 | unknown gateway-error     | 0 | approved                  | 1
     status_before     429 | not-executed refused      | 0 | approved                  | 1
     status_before     401 | not-executed refused      | 0 | approved                  | 1
     status_before     402 | declined card-declined    | 0 | declined card-declined    | 0
     status_before     404 | declined gateway-rejected | 0 | approved                  | 1
     status_before     409 | unknown in-use            | 0 | approved                  | 1
-    status_after      500 | unknown gateway-error     | 1 | unknown gateway-error     | 1
+    status_after      500 | unknown gateway-error     | 1 | unknown error-replayed    | 1
     status_after      502 | unknown gateway-error     | 1 | approved                  | 1
     drop_after_effect -   | unknown lost-reply        | 1 | approved                  | 1
     hang_before       -   | unknown timeout           | 0 | approved                  | 1

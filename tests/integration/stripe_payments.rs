@@ -1,47 +1,20 @@
 //! `POST /v1/payments` of a service process with `GATEWAY=stripe`, against a sandbox process.
 
-use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::TimeDelta;
+use oncepay::gateways::sandbox::journal::{Call, Kind};
 use serde_json::json;
-use tempfile::TempDir;
 
 use crate::support::{
-    client::{Client, payment, payment_with},
-    database::TestDatabase,
-    process::Process,
-    sandbox::{SandboxProcess, fault},
+    client::{payment, payment_with},
+    sandbox::{fault, fault_status},
+    shop::Shop,
+    wait::wait_until,
 };
 
-struct Shop {
-    client: Client,
-    database: Arc<TestDatabase>,
-    sandbox: SandboxProcess,
-    _service: Process,
-    _folder: TempDir,
-}
-
-impl Shop {
-    async fn open() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let database = Arc::new(TestDatabase::create().await);
-        let (_merchant, secret) = database.merchant("T1").await;
-        let sandbox = SandboxProcess::start(&folder.path().join("journal.ndjson"));
-        let service = Process::builder(&database, folder.path())
-            .env("GATEWAY", "stripe")
-            .env("GATEWAY_TIMEOUT", "1s")
-            .env("STRIPE_API_BASE", &sandbox.control.base)
-            .env("STRIPE_SECRET_KEY", "sk_test_x")
-            .start();
-        Self {
-            client: Client::new(service.base(), &secret),
-            database,
-            sandbox,
-            _service: service,
-            _folder: folder,
-        }
-    }
-}
+/// A log line is written in milliseconds; a loaded machine may take longer.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn a_payment_is_made_once_and_replayed() {
@@ -136,5 +109,61 @@ async fn a_wrong_amount_is_for_a_person() {
     answer.assert_status(202);
     let status = shop.database.text("SELECT status FROM payments").await;
     assert_eq!(status.as_deref(), Some("requires_review"));
+    assert_eq!(shop.sandbox.control.effects(), 1);
+}
+
+/// How often the payment was sent.
+fn sends(shop: &Shop) -> usize {
+    let lines = shop.sandbox.control.lines();
+    let sends = lines
+        .iter()
+        .filter(|line| line.kind == Kind::Request && line.call == Call::Authorize);
+    sends.count()
+}
+
+async fn status(shop: &Shop) -> Option<String> {
+    shop.database.text("SELECT status FROM payments").await
+}
+
+/// D6.6. A 500 that the gateway has kept with the key comes back to every send, and means nothing: it
+/// is neither a failure nor a reason to free the key. Once the gateway may have forgotten it, nothing
+/// is sent any more, because that would be a payment, and a person looks.
+#[tokio::test]
+async fn a_server_error_that_is_replayed_stays_unknown_and_ends_in_review_without_an_effect() {
+    let shop = Shop::open().await;
+    let kept = fault_status("status_before", 500);
+    shop.sandbox.control.fault(kept).await;
+
+    shop.client.pay("K", &payment()).await.assert_status(202);
+    shop.database.age("K", TimeDelta::minutes(1)).await;
+    shop.client.pay("K", &payment()).await.assert_status(202);
+    let replayed = "\"reason\":\"error-replayed\"";
+    wait_until(PATIENCE, async || shop.service.log().contains(replayed)).await;
+    let sent = sends(&shop);
+    assert_eq!(status(&shop).await.as_deref(), Some("processing"));
+
+    for _look in 0..2 {
+        shop.database.age("K", TimeDelta::hours(23)).await;
+        shop.client.pay("K", &payment()).await.assert_status(202);
+    }
+
+    assert_eq!(sent, 2, "a retry may send while the gateway remembers");
+    assert_eq!(sends(&shop), sent, "and not when it may have forgotten");
+    assert_eq!(status(&shop).await.as_deref(), Some("requires_review"));
+    assert_eq!(shop.sandbox.control.effects(), 0);
+}
+
+/// D6.6. The effect behind such an error is found, and not sent again.
+#[tokio::test]
+async fn the_effect_behind_a_kept_server_error_is_found_without_another_send() {
+    let shop = Shop::open().await;
+    shop.sandbox.control.fault(fault("status_after")).await;
+
+    shop.client.pay("K", &payment()).await.assert_status(202);
+    shop.database.age("K", TimeDelta::minutes(1)).await;
+    let found = shop.client.pay("K", &payment()).await;
+
+    found.assert_status(201);
+    assert_eq!(sends(&shop), 1);
     assert_eq!(shop.sandbox.control.effects(), 1);
 }

@@ -15,9 +15,10 @@ pub(super) const AUTHORIZATION_NOT_APPROVED: Reason = Reason::new(
     "authorization-not-approved",
     "The authorisation is not approved.",
 );
-const AUTHORIZATION_CANCELED: Reason =
+pub(super) const AUTHORIZATION_CANCELED: Reason =
     Reason::new("authorization-canceled", "The authorisation was canceled.");
-const ALREADY_CAPTURED: Reason = Reason::new("already-captured", "It was captured before.");
+pub(super) const ALREADY_CAPTURED: Reason =
+    Reason::new("already-captured", "It was captured before.");
 const NOT_CAPTURED: Reason = Reason::new("not-captured", "It has not been captured.");
 const AMOUNT_TOO_LARGE: Reason =
     Reason::new("amount-too-large", "That is more than there is left.");
@@ -30,7 +31,7 @@ pub(super) struct Charge {
     pub(super) authorized: Sum,
     pub(super) captured: i64,
     refunded: i64,
-    canceled: bool,
+    pub(super) canceled: bool,
 }
 
 impl Charge {

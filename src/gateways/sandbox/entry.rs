@@ -29,6 +29,9 @@ pub(super) struct Entry {
     pub(super) charge: Option<Charge>,
     /// The authorisation that a capture took from.
     pub(super) authorization: Option<Name>,
+    /// When the key was first sent. Not known of files that an earlier version wrote.
+    #[serde(default)]
+    pub(super) made_at: Option<DateTime<Utc>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +51,7 @@ enum State {
 }
 
 impl Entry {
-    pub(super) fn new(request: &Request) -> serde_json::Result<Self> {
+    pub(super) fn new(request: &Request, now: DateTime<Utc>) -> serde_json::Result<Self> {
         Ok(Self {
             request: Some(Box::new(request.clone())),
             fingerprint: request.fingerprint()?,
@@ -57,6 +60,7 @@ impl Entry {
             state: State::Undecided,
             charge: None,
             authorization: None,
+            made_at: Some(now),
         })
     }
 

@@ -5,17 +5,20 @@ use std::io;
 use chrono::{DateTime, Utc};
 
 use super::{
+    charge::{ALREADY_CAPTURED, AUTHORIZATION_CANCELED},
     entry::Entry,
     journal::{Call, Kind, Line},
     memory::Ledger,
     method::CARD_DECLINED,
-    plan::Ending,
+    plan::{Ending, Reason},
     request::Name,
-    send::object_id,
+    send::{authorization, object_id},
 };
-use crate::gateways::{Find, Finding, GatewayKey, Outcome, Unknown};
+use crate::gateways::{
+    self, Decline, Find, Finding, GatewayKey, GatewayReference, Outcome, Unknown,
+};
 
-/// Looks a gateway key up, and decides a payment that was pending long enough.
+/// Looks a gateway key up, or else what its payment says, and decides a payment that was pending long enough.
 pub(super) fn find(
     ledger: &mut dyn Ledger,
     sought: &Find,
@@ -35,12 +38,45 @@ pub(super) fn find(
             entry.outcome(&name).map_or(Finding::Absent, Finding::Known)
         }
     };
+    let finding = match (finding, &sought.reference) {
+        (Finding::Absent, Some(GatewayReference(payment))) => {
+            of_payment(ledger, sought.call, payment)?
+        }
+        (finding, _) => finding,
+    };
     let found = match &finding {
         Finding::Known(outcome) => object_id(outcome),
         Finding::Absent => None,
     };
     ledger.note(&find_line(Kind::Answer, &sought.gateway_key, now, found))?;
     Ok(finding)
+}
+
+/// What the payment says about a call whose key is not known: somebody else may have been faster, for
+/// good.
+fn of_payment(ledger: &dyn Ledger, call: gateways::Call, payment: &str) -> io::Result<Finding> {
+    let found = authorization(ledger, payment)?.and_then(|(_, entry)| entry.charge);
+    let Some(charge) = found else {
+        return Ok(Finding::Absent);
+    };
+    let decline = |reason: Reason| {
+        Finding::Known(Outcome::Declined(Decline {
+            code: reason.code.to_owned(),
+            message: reason.message.to_owned(),
+            reference: None,
+        }))
+    };
+    Ok(match (call, charge.canceled, charge.captured > 0) {
+        (gateways::Call::Cancel, true, _) => Finding::Known(Outcome::Approved {
+            reference: GatewayReference(payment.to_owned()),
+        }),
+        (gateways::Call::Cancel, _, true) => decline(ALREADY_CAPTURED),
+        (gateways::Call::Capture, true, _) => decline(AUTHORIZATION_CANCELED),
+        (gateways::Call::Capture, _, true) => {
+            Finding::Known(Outcome::Unknown(Unknown::ParametersDiffer))
+        }
+        _ => Finding::Absent,
+    })
 }
 
 fn end_pending(

@@ -12,6 +12,9 @@ use super::{entry::Entry, folder::Folder, journal::Line, request::Name};
 pub(super) trait Ledger {
     fn entry(&self, name: &Name) -> io::Result<Option<Entry>>;
 
+    /// All entries; an error where not enough is remembered of them to tell whose they are.
+    fn entries(&self) -> io::Result<Vec<(Name, Entry)>>;
+
     /// Replaces one entry, without an effect.
     fn keep(&mut self, name: &Name, entry: Entry) -> io::Result<()>;
 
@@ -74,6 +77,11 @@ impl fmt::Debug for Memory {
 impl Ledger for BTreeMap<Name, Entry> {
     fn entry(&self, name: &Name) -> io::Result<Option<Entry>> {
         Ok(self.get(name).cloned())
+    }
+
+    fn entries(&self) -> io::Result<Vec<(Name, Entry)>> {
+        let message = "a sandbox without a folder keeps no list; set SANDBOX_DIR";
+        Err(io::Error::new(io::ErrorKind::Unsupported, message))
     }
 
     fn keep(&mut self, name: &Name, mut entry: Entry) -> io::Result<()> {

@@ -22,6 +22,7 @@ mod entry;
 mod find;
 mod folder;
 pub mod journal;
+mod list;
 mod memory;
 pub mod method;
 mod plan;
@@ -39,6 +40,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 
 use self::{
     folder::Folder,
@@ -46,7 +48,10 @@ use self::{
     request::Request,
     send::Arrival,
 };
-use super::{Authorize, Cancel, Capture, Find, Finding, Gateway, Outcome, Refund, Unknown};
+use super::{
+    Authorize, Cancel, Capture, Find, Finding, Gateway, Outcome, Refund, Unknown,
+    listing::{ListError, Listed},
+};
 use crate::clock::Clock;
 
 /// Stripe's window, so that the service's rules about old keys are the same in tests. The folder
@@ -164,5 +169,10 @@ impl Gateway for Sandbox {
                 tracing::error!(gateway_key, %error, "the sandbox's memory failed");
                 Finding::Known(Outcome::Unknown(Unknown::GatewayError))
             })
+    }
+    async fn list(&self, since: DateTime<Utc>) -> Result<Vec<Listed>, ListError> {
+        self.step(move |ledger, _clock| list::list(ledger, since))
+            .await
+            .map_err(|error| ListError::Unanswered(error.into()))
     }
 }

@@ -1,5 +1,7 @@
 //! What was asked of the sandbox, in the form that its folder remembers, and the names made of it.
 
+use std::ffi::OsStr;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -12,7 +14,7 @@ use super::{
 };
 use crate::{
     gateways::{Authorize, Cancel, Capture, Refund},
-    payments::{model::CaptureMethod, money::Money},
+    payments::{currency::Currency, model::CaptureMethod, money::Money},
 };
 
 /// How much of the digest a name carries: 96 bits, in hexadecimal.
@@ -29,9 +31,18 @@ impl Name {
         Self(digest.chars().take(NAME_LEN).collect())
     }
 
-    /// Reads a reference back. Strict, because a name becomes part of a path.
+    /// Reads a reference back.
     pub(super) fn in_reference(reference: &str, call: Call) -> Option<Self> {
-        let name = reference.strip_prefix(prefix(call))?;
+        Self::read(reference.strip_prefix(prefix(call))?)
+    }
+
+    /// Reads the name of a key's file back.
+    pub(super) fn in_file_name(file_name: &OsStr) -> Option<Self> {
+        Self::read(file_name.to_str()?.strip_suffix(".json")?)
+    }
+
+    /// Strict, because a name becomes part of a path.
+    fn read(name: &str) -> Option<Self> {
         let valid = name.len() == NAME_LEN
             && name
                 .bytes()
@@ -103,6 +114,15 @@ impl From<Money> for Sum {
             amount: money.amount_minor,
             currency: money.currency.code().to_owned(),
         }
+    }
+}
+
+impl Sum {
+    pub(super) fn money(&self) -> Option<Money> {
+        Some(Money {
+            amount_minor: self.amount,
+            currency: Currency::from_code(&self.currency)?,
+        })
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) fn arrive(
             return Ok(Arrival::Acted(outcome, Plan::prompt(Deed::Break)));
         }
         Some(entry) => entry,
-        None => Entry::new(request)?,
+        None => Entry::new(request, now)?,
     };
     if let Some(outcome) = entry.outcome(&name) {
         return Ok(Arrival::Acted(outcome, Plan::prompt(Deed::Approve)));
@@ -65,7 +65,7 @@ pub(super) fn resume(
     let name = request.name();
     let entry = match ledger.entry(&name)? {
         Some(entry) => entry,
-        None => Entry::new(request)?,
+        None => Entry::new(request, now)?,
     };
     match entry.outcome(&name) {
         Some(outcome) => Ok(outcome),
@@ -172,7 +172,10 @@ fn change(
 
 /// Reads the authorisation by its own reference, or by the reference of its capture: both name the
 /// money that a refund gives back.
-fn authorization(ledger: &dyn Ledger, reference: &str) -> io::Result<Option<(Name, Entry)>> {
+pub(super) fn authorization(
+    ledger: &dyn Ledger,
+    reference: &str,
+) -> io::Result<Option<(Name, Entry)>> {
     let name = match Name::in_reference(reference, Call::Capture) {
         Some(capture) => ledger
             .entry(&capture)?

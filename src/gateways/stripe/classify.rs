@@ -6,9 +6,10 @@
 //! | no whole answer in time | `Unknown(Timeout)` |
 //! | connection lost after the first byte, or no HTTP | `Unknown(LostReply)` |
 //! | answer too long, not JSON, of another type, of an unknown state, 1xx, 3xx, 5xx | `Unknown(GatewayError)` |
+//! | 5xx that is the key's first answer again | `Unknown(ErrorReplayed)` |
 //! | 2xx with the object that was asked for | what the object says ([`state`]) |
-//! | 409, 429 `lock_timeout` | `Unknown(InUse)` |
-//! | 400 `idempotency_error` | `Unknown(ParametersDiffer)` |
+//! | 409, 429 `lock_timeout`, 400 `idempotency_key_in_use` | `Unknown(InUse)` |
+//! | 400, 404 `idempotency_error` | `Unknown(ParametersDiffer)` |
 //! | 400, 402, 403, 404 `card_error` | `Declined`, with Stripe's code |
 //! | 401, 403 | `NotExecuted(Refused)`, and an error in the log |
 //! | 429 without a code | `NotExecuted(Refused)` |
@@ -36,6 +37,9 @@ use crate::{
     },
     telemetry::error_chain,
 };
+
+/// How Stripe marks an answer that it has kept with its key.
+const REPLAYED: &str = "idempotent-replayed";
 
 const GATEWAY_ERROR: Outcome = Outcome::Unknown(Unknown::GatewayError);
 
@@ -89,7 +93,7 @@ fn of_refusal(asked: &Asked, reply: &Reply) -> Outcome {
     }
     let (true, Ok(ErrorDocument { error })) = (status.is_client_error(), document) else {
         tracing::warn!(%status, request_id, "a server error of Stripe's");
-        return GATEWAY_ERROR;
+        return of_server_error(reply);
     };
     let outcome = of_error(asked, status, &error);
     if alerts(status, &outcome) {
@@ -99,12 +103,25 @@ fn of_refusal(asked: &Asked, reply: &Reply) -> Outcome {
     outcome
 }
 
+/// An error that Stripe keeps as the key's answer comes back for as long as it keeps it.
+fn of_server_error(reply: &Reply) -> Outcome {
+    let replayed = reply.headers.get(REPLAYED);
+    if reply.status.is_server_error() && replayed.is_some_and(|value| value == "true") {
+        Outcome::Unknown(Unknown::ErrorReplayed)
+    } else {
+        GATEWAY_ERROR
+    }
+}
+
 fn of_error(asked: &Asked, status: StatusCode, error: &ApiError) -> Outcome {
     let code = error.code.as_deref();
     match (status.as_u16(), error.kind.as_str()) {
         (429, _) if code.is_none() => Outcome::NotExecuted(NotExecuted::Refused),
         (429, _) if code == Some("lock_timeout") => Outcome::Unknown(Unknown::InUse),
-        (400, "idempotency_error") => Outcome::Unknown(Unknown::ParametersDiffer),
+        (400 | 404, "idempotency_error") if code == Some("idempotency_key_in_use") => {
+            Outcome::Unknown(Unknown::InUse)
+        }
+        (400 | 404, "idempotency_error") => Outcome::Unknown(Unknown::ParametersDiffer),
         (400 | 402 | 403 | 404, "card_error") => Outcome::Declined(decline::card(
             error,
             error
@@ -133,7 +150,7 @@ fn done_before(asked: &Asked, error: &ApiError) -> Option<Outcome> {
 }
 
 /// Whether somebody must be told: no merchant can cause or mend these.
-fn alerts(status: StatusCode, outcome: &Outcome) -> bool {
+pub(super) fn alerts(status: StatusCode, outcome: &Outcome) -> bool {
     match outcome {
         Outcome::NotExecuted(_) => status != StatusCode::TOO_MANY_REQUESTS,
         Outcome::Declined(decline) => decline.code == decline::REJECTED,

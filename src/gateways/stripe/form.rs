@@ -22,6 +22,9 @@ pub(super) const CURRENCY: &str = "oncepay_currency";
 pub(super) const CAPTURE_KEY: &str = "oncepay_capture_key";
 pub(super) const CAPTURE_AMOUNT: &str = "oncepay_capture_amount";
 
+/// Objects of a page, at most; Stripe gives no more.
+pub(super) const PAGE_OBJECTS_MAX: usize = 100;
+
 /// What Stripe's ids are made of passes unchanged; anything else cannot leave its segment.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_');
 
@@ -118,7 +121,8 @@ pub(super) fn capture(request: &Capture) -> Option<(Asked, Form)> {
     Some(with(&request.gateway_key, subject, path, form))
 }
 
-/// Lets the authorisation go. Stripe takes no metadata here, so no look-up finds it by key.
+/// Lets the authorisation go. Stripe takes no metadata here, so only the payment's own state tells
+/// of it.
 pub(super) fn cancel(request: &Cancel) -> (Asked, Form) {
     let GatewayReference(intent) = request.authorization.clone();
     let path = format!("{}/cancel", intent_path(&intent));
@@ -163,14 +167,25 @@ pub(super) fn search_path(name: &str, gateway_key: &GatewayKey) -> String {
     format!("/v1/payment_intents/search?{query}")
 }
 
-/// A page of refunds, the newest first.
-pub(super) fn refunds_path(after: Option<&str>) -> String {
+/// A page of refunds, the newest first; of one payment where that is known.
+pub(super) fn refunds_path(intent: Option<&GatewayReference>, after: Option<&str>) -> String {
+    let only = intent.map(|GatewayReference(intent)| ("payment_intent", intent.as_str()));
+    page_path("/v1/refunds", only, after)
+}
+
+/// A page of a list of all that was made since then, the newest first.
+pub(super) fn list_path(list: &str, since_seconds: i64, after: Option<&str>) -> String {
+    let since = since_seconds.to_string();
+    page_path(list, Some(("created[gte]", &since)), after)
+}
+
+fn page_path(list: &str, only: Option<(&str, &str)>, after: Option<&str>) -> String {
     let mut query = Serializer::new(String::new());
-    query.append_pair("limit", "100");
-    if let Some(after) = after {
-        query.append_pair("starting_after", after);
-    }
-    format!("/v1/refunds?{}", query.finish())
+    query
+        .append_pair("limit", &PAGE_OBJECTS_MAX.to_string())
+        .extend_pairs(only)
+        .extend_pairs(after.map(|after| ("starting_after", after)));
+    format!("{list}?{}", query.finish())
 }
 
 fn metadata(name: &str) -> String {

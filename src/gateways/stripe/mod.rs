@@ -8,17 +8,19 @@
 //! It refuses payments that need the payer (`error_on_requires_action`), and amounts that Stripe
 //! cannot express ([`amount`]), before they are sent.
 //!
-//! Stripe is authoritative about the money. It remembers a key and its first answer for a day. A
-//! look-up goes by our metadata, because after a failover that is all that we still know. What
-//! it can conclude: an object that carries the key and a final status is the truth; *not found*
-//! proves nothing, because Stripe's search lags behind by a minute, and more during an outage. A
-//! cancel carries no metadata, so it is never found, and is sent again under its key.
+//! Stripe is authoritative about the money. It remembers a key and its first answer for a day, and
+//! an error of its own as well. A look-up goes by the payment's id where we know it, which is
+//! never behind, and else by our metadata, because after a failover that is all that we still know.
+//! What it can conclude: an object that carries the key and a final status is the truth, and so
+//! is a final status that rules the call out ([`find`] has the table); *not found* proves nothing,
+//! because Stripe's search lags behind by a minute, and more during an outage.
 
 pub(super) mod amount;
 mod classify;
 mod decline;
 mod find;
 pub(super) mod form;
+mod list;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -28,6 +30,7 @@ use std::{fmt, io, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use chrono::{DateTime, Utc};
 use http_body_util::Full;
 use hyper::{
     Method, Request,
@@ -38,7 +41,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 use self::form::{Asked, Form};
 use super::{
     Authorize, Cancel, Capture, Find, Finding, Gateway, NotExecuted, Outcome, Refund,
-    http_client::{HttpClient, Reply, Scheme, TransportError},
+    http_client::{ANSWER_BYTES_MAX, HttpClient, Reply, Scheme, TransportError},
+    listing::{ListError, Listed},
 };
 
 /// Pinned: an account's own default may change under us, and with it the answers.
@@ -83,7 +87,10 @@ impl Stripe {
             .header(IDEMPOTENCY_KEY, &asked.gateway_key)
             .body(Full::new(Bytes::from(form.body)));
         match built {
-            Ok(request) => classify::classify(asked, &self.client.exchange(request).await),
+            Ok(request) => {
+                let reply = self.client.exchange(request, ANSWER_BYTES_MAX).await;
+                classify::classify(asked, &reply)
+            }
             Err(error) => {
                 tracing::error!(%error, "a request to Stripe cannot be built");
                 Outcome::NotExecuted(NotExecuted::Refused)
@@ -92,10 +99,10 @@ impl Stripe {
     }
 
     /// A look-up; `path` is one of [`form`]'s.
-    async fn get(&self, path: &str) -> Result<Reply, TransportError> {
+    async fn get(&self, path: &str, bytes_max: usize) -> Result<Reply, TransportError> {
         let built = self.request(Method::GET, path).body(Full::default());
         let request = built.map_err(|error| TransportError::Unreachable(error.into()))?;
-        self.client.exchange(request).await
+        self.client.exchange(request, bytes_max).await
     }
 
     fn request(&self, method: Method, path: &str) -> hyper::http::request::Builder {
@@ -163,5 +170,9 @@ impl Gateway for Stripe {
 
     async fn find(&self, sought: &Find) -> Finding {
         find::find(self, sought).await
+    }
+
+    async fn list(&self, since: DateTime<Utc>) -> Result<Vec<Listed>, ListError> {
+        list::list(self, since).await
     }
 }

@@ -141,7 +141,7 @@ pub(super) fn of_refund(asked: &Asked, refund: &Refund) -> Outcome {
     }
 }
 
-fn approved(id: &str) -> Outcome {
+pub(super) fn approved(id: &str) -> Outcome {
     Outcome::Approved {
         reference: reference(id),
     }

@@ -7,8 +7,10 @@ use std::{
 };
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use oncepay::gateways::{
     Authorize, Cancel, Capture, Find, Finding, Gateway, GatewayReference, Outcome, Refund,
+    listing::{ListError, Listed},
 };
 use tokio::sync::Notify;
 
@@ -132,6 +134,10 @@ impl Gateway for Scripted {
     async fn find(&self, sought: &Find) -> Finding {
         lock(&self.asked).push(sought.clone());
         lock(&self.findings).pop_front().unwrap_or(Finding::Absent)
+    }
+
+    async fn list(&self, _since: DateTime<Utc>) -> Result<Vec<Listed>, ListError> {
+        unreachable!("a script keeps no list")
     }
 }
 

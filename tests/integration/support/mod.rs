@@ -2,6 +2,7 @@
 //! or as processes of their own, a client, a scripted gateway, and a probe that only reads.
 
 pub mod app;
+pub mod audit;
 pub mod buyer;
 pub mod client;
 pub mod command;
@@ -10,6 +11,7 @@ pub mod faults;
 pub mod gateway;
 pub mod judge;
 pub mod metrics;
+pub mod nonsense;
 pub mod pair;
 pub mod postgres;
 pub mod process;
@@ -17,6 +19,8 @@ pub mod proxy;
 pub mod race;
 pub mod raw;
 pub mod sandbox;
+pub mod says;
+pub mod shop;
 pub mod stage;
 pub mod stripe;
 pub mod wait;

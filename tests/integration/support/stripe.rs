@@ -49,8 +49,27 @@ pub fn hold(key: &str) -> Authorize {
 }
 
 pub async fn find(stripe: &Stripe, call: Call, key: &str) -> Finding {
-    let gateway_key = GatewayKey::new(key);
-    stripe.find(&Find { call, gateway_key }).await
+    let sought = Find {
+        call,
+        gateway_key: GatewayKey::new(key),
+        reference: None,
+    };
+    stripe.find(&sought).await
+}
+
+/// The same where the payment that the call was about is known.
+pub async fn find_at(
+    stripe: &Stripe,
+    call: Call,
+    key: &str,
+    payment: &GatewayReference,
+) -> Finding {
+    let sought = Find {
+        call,
+        gateway_key: GatewayKey::new(key),
+        reference: Some(payment.clone()),
+    };
+    stripe.find(&sought).await
 }
 
 #[track_caller]

@@ -161,6 +161,19 @@ impl Ledger for Locked<'_> {
         }
     }
 
+    fn entries(&self) -> io::Result<Vec<(Name, Entry)>> {
+        let mut entries = Vec::new();
+        for file in fs::read_dir(self.folder.path.join("keys"))? {
+            let path = file?.path();
+            // `next` is what a writer that died has left.
+            let name = path.file_name().and_then(Name::in_file_name);
+            if let Some(name) = name {
+                entries.push((name, serde_json::from_slice(&fs::read(path)?)?));
+            }
+        }
+        Ok(entries)
+    }
+
     fn keep(&mut self, name: &Name, entry: Entry) -> io::Result<()> {
         self.folder.write(name, &entry)
     }

@@ -83,6 +83,10 @@ impl Ledger for Dying<'_> {
         self.locked.entry(name)
     }
 
+    fn entries(&self) -> io::Result<Vec<(Name, Entry)>> {
+        self.locked.entries()
+    }
+
     fn keep(&mut self, name: &Name, entry: Entry) -> io::Result<()> {
         self.locked.keep(name, entry)
     }

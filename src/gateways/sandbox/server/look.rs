@@ -12,6 +12,7 @@ use super::{
     call::Ended,
     faults,
     objects::{Intent, IntentState},
+    page::{About, Page, limit},
     render::{self, Answer},
     script::{Doing, Ending as Say, Script},
     store::{Record, Store},
@@ -21,10 +22,6 @@ use crate::gateways::sandbox::{
     method::CARD_DECLINED,
     plan::{Deed, Ending, Plan},
 };
-
-/// Objects of a page, unless another number is asked for.
-const LIMIT: usize = 10;
-const LIMIT_MAX: usize = 100;
 
 /// What is looked for.
 #[derive(Clone, Debug)]
@@ -38,15 +35,6 @@ pub(super) enum Look {
     },
     Intents(Page),
     Refunds(Page),
-}
-
-/// Part of a list.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Page {
-    limit: usize,
-    starting_after: Option<String>,
-    created_from: Option<i64>,
-    intent: Option<String>,
 }
 
 impl Look {
@@ -108,77 +96,6 @@ fn search(query: &BTreeMap<String, String>) -> Result<Look, Answer> {
         value: quoted(value).ok_or_else(refused)?,
         limit: limit(query)?,
     })
-}
-
-fn limit(query: &BTreeMap<String, String>) -> Result<usize, Answer> {
-    match query.get("limit").map(|limit| limit.parse()) {
-        None => Ok(LIMIT),
-        Some(Ok(limit)) if (1..=LIMIT_MAX).contains(&limit) => Ok(limit),
-        Some(_) => Err(render::invalid(
-            "parameter_invalid",
-            "limit: from 1 to 100.",
-        )),
-    }
-}
-
-impl Page {
-    fn read(query: &BTreeMap<String, String>) -> Result<Self, Answer> {
-        let created_from = match query.get("created[gte]").map(|text| text.parse()) {
-            None => None,
-            Some(Ok(seconds)) => Some(seconds),
-            Some(Err(_)) => {
-                return Err(render::invalid(
-                    "parameter_invalid",
-                    "created[gte]: seconds.",
-                ));
-            }
-        };
-        Ok(Self {
-            limit: limit(query)?,
-            starting_after: query.get("starting_after").cloned(),
-            created_from,
-            intent: query.get("payment_intent").cloned(),
-        })
-    }
-
-    /// The newest first.
-    fn of<'a, T: 'a>(
-        &self,
-        all: impl Iterator<Item = &'a T>,
-        about: impl Fn(&T) -> About<'_>,
-        document: impl Fn(&T) -> Value,
-    ) -> Answer {
-        let mut listed: Vec<&T> = all
-            .filter(|object| {
-                let About {
-                    created_at, intent, ..
-                } = about(object);
-                self.created_from
-                    .is_none_or(|from| created_at.timestamp() >= from)
-                    && self.intent.as_deref().is_none_or(|wanted| wanted == intent)
-            })
-            .collect();
-        listed.sort_by_key(|object| std::cmp::Reverse(about(object).number));
-        let after = self.starting_after.as_deref();
-        let start = after
-            .and_then(|id| listed.iter().position(|object| about(object).id == id))
-            .map_or(0, |place| place.saturating_add(1));
-        let rest: Vec<Value> = listed.into_iter().skip(start).map(document).collect();
-        let has_more = rest.len() > self.limit;
-        let data: Vec<Value> = rest.into_iter().take(self.limit).collect();
-        Answer::new(
-            200,
-            &json!({"object": "list", "has_more": has_more, "data": data}),
-        )
-    }
-}
-
-/// What lists go by.
-struct About<'a> {
-    id: &'a str,
-    number: u64,
-    intent: &'a str,
-    created_at: DateTime<Utc>,
 }
 
 /// Looks, as its script says.
@@ -247,6 +164,7 @@ fn find(shared: &Shared, store: &mut Store, look: &Look) -> io::Result<Answer> {
             Answer::new(200, &page)
         }
         Look::Intents(page) => page.of(
+            "/v1/payment_intents",
             store.intents.values(),
             |intent| About {
                 id: &intent.id,
@@ -257,6 +175,7 @@ fn find(shared: &Shared, store: &mut Store, look: &Look) -> io::Result<Answer> {
             render::payment_intent,
         ),
         Look::Refunds(page) => page.of(
+            "/v1/refunds",
             store.refunds.values(),
             |refund| About {
                 id: &refund.id,

@@ -25,6 +25,7 @@ mod call;
 mod faults;
 mod look;
 mod objects;
+mod page;
 mod render;
 mod route;
 mod script;
@@ -148,7 +149,7 @@ Faults, for the next calls that arrive:
   DELETE /_sandbox/faults
   GET    /_sandbox/effects?gateway_key=…   what was really done, from the journal
 
-  call: authorize, capture, cancel, refund, find; without it, any
+  call: authorize, capture, cancel, refund, find (each GET); without it, any
   refuse             answers 429 without a code, and does nothing
   delay              waits delay_ms, then goes on as usual
   status_before      answers `status`, and does nothing
@@ -159,6 +160,9 @@ Faults, for the next calls that arrive:
   wrong_amount       does it with another amount than was asked for (not cancel, find)
   A 500 is kept under the key and replayed, as by Stripe; a 502, 503 or 504 is not.
   Faults are forgotten by a restart; keys, objects and effects are not.
+  A short --key-window shows what a retry does that comes too late: it charges again.
+
+  curl 127.0.0.1:12111/_sandbox/faults -d '{\"fault\": \"status_before\", \"status\": 429, \"times\": 2}'
 
 Payment methods that misbehave by themselves:
 ";

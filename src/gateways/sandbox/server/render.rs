@@ -60,6 +60,14 @@ pub(super) fn missing(what: &str) -> Answer {
     )
 }
 
+/// A parameter names an object that there is not.
+pub(super) fn missing_parameter(name: &str, id: &str) -> Answer {
+    invalid(
+        "resource_missing",
+        &format!("{name}: no such object: {id}."),
+    )
+}
+
 pub(super) fn unauthorized() -> Answer {
     Answer::error(
         401,

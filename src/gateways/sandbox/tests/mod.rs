@@ -1,6 +1,7 @@
 //! The sandbox as its callers see it.
 
 mod charges;
+mod lists;
 mod methods;
 mod races;
 
@@ -106,8 +107,22 @@ fn authorize(key: &str, payment_method: &str) -> Authorize {
 }
 
 async fn find(sandbox: &Sandbox, call: Call, key: &str) -> Finding {
-    let gateway_key = GatewayKey::new(key);
-    sandbox.find(&Find { call, gateway_key }).await
+    let sought = Find {
+        call,
+        gateway_key: GatewayKey::new(key),
+        reference: None,
+    };
+    sandbox.find(&sought).await
+}
+
+/// The same where the payment that the call was about is known.
+async fn find_at(sandbox: &Sandbox, call: Call, key: &str, payment: &GatewayReference) -> Finding {
+    let sought = Find {
+        call,
+        gateway_key: GatewayKey::new(key),
+        reference: Some(payment.clone()),
+    };
+    sandbox.find(&sought).await
 }
 
 fn reference(outcome: &Outcome) -> GatewayReference {

@@ -1,5 +1,6 @@
 //! What goes out, and what each answer means.
 
+mod arbitrary;
 mod objects;
 mod refusals;
 
@@ -115,9 +116,13 @@ fn change(document: &mut Value, changes: Value) {
 }
 
 fn answer(asked: &Asked, status: u16, body: impl Into<Bytes>) -> Outcome {
+    answer_with(HeaderMap::new(), asked, status, body)
+}
+
+fn answer_with(headers: HeaderMap, asked: &Asked, status: u16, body: impl Into<Bytes>) -> Outcome {
     let reply = Reply {
         status: StatusCode::from_u16(status).unwrap(),
-        headers: HeaderMap::new(),
+        headers,
         body: body.into(),
     };
     classify(asked, &Ok(reply))

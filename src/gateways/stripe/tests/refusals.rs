@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::gateways::stripe::{classify::alerts, decline};
 
 #[test]
 fn no_connection_is_not_executed() {
@@ -44,6 +45,16 @@ fn an_answer_that_cannot_be_read_is_unknown() {
         intent(json!({"amount_received": null})).to_string(),
         intent(json!({"object": "refund"})).to_string(),
         intent(json!({"status": 1})).to_string(),
+        intent(json!({"id": null})).to_string(),
+        intent(json!({"id": ""})).to_string(),
+        intent(json!({"id": "pi_1\n"})).to_string(),
+        intent(json!({"id": "../pi_1"})).to_string(),
+        intent(json!({"id": "p".repeat(256)})).to_string(),
+        format!("{whole}{whole}"),
+        format!("\u{feff}{whole}"),
+        whole.replacen('{', "{\"amount\":1999,", 1),
+        "[".repeat(100_000),
+        "{\"last_payment_error\":".repeat(100_000),
         intent(json!({"metadata": {"a": 1}})).to_string(),
         json!({"error": {"type": "card_error"}}).to_string(),
     ];
@@ -107,7 +118,9 @@ fn a_refused_request_is_declined_as_rejected() {
 fn a_key_with_other_parameters_is_for_a_person() {
     let error = json!({"type": "idempotency_error", "message": "Keys for idempotent requests…"});
 
-    assert_eq!(refused(400, &error), unknown(Unknown::ParametersDiffer));
+    for status in [400, 404] {
+        assert_eq!(refused(status, &error), unknown(Unknown::ParametersDiffer));
+    }
 }
 
 #[test]
@@ -131,6 +144,7 @@ fn a_busy_gateway_is_unknown() {
     assert_eq!(refused(429, &locked), unknown(Unknown::InUse));
     assert_eq!(refused(429, &limited), unknown(Unknown::GatewayError));
     assert_eq!(refused(409, &in_use), unknown(Unknown::InUse));
+    assert_eq!(refused(400, &in_use), unknown(Unknown::InUse));
     assert_eq!(
         answer(&asked(CaptureMethod::Automatic), 409, ""),
         unknown(Unknown::InUse)
@@ -152,6 +166,61 @@ fn every_other_status_is_unknown() {
             );
         }
     }
+}
+
+/// D6.6. Only a server error is one that ends sending: a decline that is replayed is still one.
+#[test]
+fn a_server_error_that_is_the_keys_first_answer_says_so() {
+    let asked = asked(CaptureMethod::Automatic);
+    let error = json!({"error": {"type": "api_error"}}).to_string();
+    let declined = json!({"error": {"type": "card_error", "code": "card_declined"}}).to_string();
+    let replayed = |value: &str| -> HeaderMap {
+        let value = value.parse().unwrap();
+        [("idempotent-replayed".parse().unwrap(), value)]
+            .into_iter()
+            .collect()
+    };
+
+    for status in [500, 502, 503] {
+        assert_eq!(
+            answer_with(replayed("true"), &asked, status, error.clone()),
+            unknown(Unknown::ErrorReplayed),
+            "{status}"
+        );
+    }
+    assert_eq!(
+        answer_with(replayed("true"), &asked, 500, "<html>"),
+        unknown(Unknown::ErrorReplayed),
+        "whatever its body"
+    );
+    assert_eq!(
+        answer_with(replayed("false"), &asked, 500, error),
+        unknown(Unknown::GatewayError)
+    );
+    assert_declined(
+        &answer_with(replayed("true"), &asked, 402, declined),
+        "card-declined",
+    );
+}
+
+/// What no merchant can cause or mend is told to whoever runs the service.
+#[test]
+fn a_refusal_of_our_own_request_or_key_alerts() {
+    let refused = Outcome::NotExecuted(NotExecuted::Refused);
+    let decline = |code| Outcome::Declined(decline::with_code(code, "…", None));
+
+    assert!(alerts(StatusCode::UNAUTHORIZED, &refused));
+    assert!(alerts(StatusCode::FORBIDDEN, &refused));
+    assert!(!alerts(StatusCode::TOO_MANY_REQUESTS, &refused));
+    assert!(alerts(
+        StatusCode::BAD_REQUEST,
+        &decline("gateway-rejected")
+    ));
+    assert!(!alerts(
+        StatusCode::PAYMENT_REQUIRED,
+        &decline("card-declined")
+    ));
+    assert!(!alerts(StatusCode::CONFLICT, &unknown(Unknown::InUse)));
 }
 
 #[test]
