@@ -19,6 +19,7 @@ mod connections;
 mod durability;
 mod embedded;
 mod expiry;
+mod failover;
 mod feed;
 mod key_header;
 mod leases;
