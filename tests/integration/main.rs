@@ -24,6 +24,7 @@ mod feed;
 mod key_header;
 mod leases;
 mod listing;
+mod lost_commits;
 mod merchants;
 mod metrics;
 mod migrations;
