@@ -11,6 +11,7 @@ use crate::support::{
     database::TestDatabase,
     process::Process,
     sandbox::{SandboxProcess, fault},
+    shop::over_stripe,
 };
 
 struct Shop {
@@ -27,12 +28,8 @@ impl Shop {
         let database = Arc::new(TestDatabase::create().await);
         let (_merchant, secret) = database.merchant("T1").await;
         let sandbox = SandboxProcess::start(&folder.path().join("journal.ndjson"));
-        let service = Process::builder(&database, folder.path())
-            .env("GATEWAY", "stripe")
-            .env("GATEWAY_TIMEOUT", "1s")
-            .env("STRIPE_API_BASE", &sandbox.control.base)
-            .env("STRIPE_SECRET_KEY", "sk_test_x")
-            .start();
+        let service = Process::builder(&database, folder.path()).env("GATEWAY_TIMEOUT", "1s");
+        let service = over_stripe(service, &sandbox.control).start();
         Self {
             client: Client::new(service.base(), &secret),
             database,
