@@ -58,9 +58,11 @@ async fn a_payment_that_a_failover_lost_is_found_at_the_gateway_by_the_retry() {
     let records = "SELECT count(*) FROM used_keys WHERE key = 'K'";
     let records_then = shop.servers.count(records).await;
     let gap = shop.audit();
-    let made = pay_until_made(&client, "K").await;
+    let made = client.pay("K", &payment()).await;
 
     lost.assert_status(201);
+    made.assert_status(201);
+    assert!(!made.replayed(), "nobody remembers it here");
     assert_eq!(records_then, 0, "the loss is what this is about");
     gap.assert_code(1);
     let gateway_key = key_of(&shop, b"K");

@@ -160,11 +160,6 @@ impl Replicated {
         self.lead_to_standby();
     }
 
-    /// Runs a statement on the primary.
-    pub async fn execute_on_primary(&self, statement: &str) {
-        execute(&mut connect(&self.primary).await, statement).await;
-    }
-
     /// One number that a query gives on the promoted standby.
     pub async fn count(&self, query: &str) -> i64 {
         count(&self.standby, query).await
