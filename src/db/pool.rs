@@ -52,6 +52,11 @@ const AT_REST: &str = "SELECT now() = statement_timestamp()
 const DURABLE: &str = "SELECT set_config('synchronous_commit', 'on', false)
     WHERE current_setting('synchronous_commit') = 'off'";
 
+/// Whether the server can be written to. A pool that waits for a server that can is of more use
+/// than a session on a standby: during a failover an address may lead to one for a moment, and an
+/// owner that was refused there would take the server's word as final.
+const WRITABLE: &str = "SELECT current_setting('transaction_read_only') = 'off'";
+
 /// The database of the service. Cloning shares the pool.
 #[derive(Clone, Debug)]
 pub struct Database {
@@ -65,7 +70,7 @@ impl Database {
             .max_connections(connections_max)
             .acquire_timeout(DEADLINE)
             .test_before_acquire(false)
-            .after_connect(durable)
+            .after_connect(fit)
             .before_acquire(at_rest)
             .connect_lazy_with(with_session_settings(options));
         Self { pool }
@@ -177,11 +182,17 @@ fn with_session_settings(options: PgConnectOptions) -> PgConnectOptions {
     ])
 }
 
-fn durable(
+/// Makes a new session fit for payments. One that cannot be is closed, and the pool goes on trying
+/// until its time is over.
+fn fit(
     connection: &mut PgConnection,
     _metadata: PoolConnectionMetadata,
 ) -> BoxFuture<'_, sqlx::Result<()>> {
     Box::pin(async move {
+        let row = sqlx::Executor::fetch_one(&mut *connection, sqlx::raw_sql(WRITABLE)).await?;
+        if !row.try_get::<bool, _>(0)? {
+            return Err(sqlx::Error::Protocol("the server is read-only".to_owned()));
+        }
         sqlx::Executor::execute(connection, sqlx::raw_sql(DURABLE)).await?;
         Ok(())
     })

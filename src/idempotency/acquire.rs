@@ -215,6 +215,10 @@ pub async fn see(app: &App, attempt: &Attempt) -> Result<Decision, RunError> {
 }
 
 /// Runs a claim. When its answer is lost, the record tells by its owner whether it was committed.
+///
+/// A claim that waited for others until its time was over did nothing. What it waited for may have
+/// been an earlier claim of the same key, which the server has not confirmed yet (a synchronous
+/// standby is away) and which will be executed: that nothing was would be a guess.
 async fn acquired_by<S>(
     app: &App,
     step: &S,
@@ -225,9 +229,10 @@ where
 {
     let lost = match app.database.run(step).await {
         Ok(acquired) => return Ok(acquired.into_iter().next()),
-        Err(error @ (DbError::Unreachable(_) | DbError::Contended(_) | DbError::Refused(_))) => {
+        Err(error @ (DbError::Unreachable(_) | DbError::Refused(_))) => {
             return Err(RunError::NotExecuted(Some(error)));
         }
+        Err(error @ DbError::Contended(_)) => return Err(unknown(error)),
         Err(error @ DbError::Unanswered(_)) => error,
     };
     let [NewPayment { record, .. }] = new;

@@ -7,8 +7,8 @@ use crate::support::{
     app::TestApp,
     audit::{assert_clean, audit_with, checks},
     client::payment,
+    open_shop::{FOREIGN, OpenShop, held, shop_with_payments},
     sandbox::fault,
-    shop::{FOREIGN, Shop, held, shop_with_payments},
 };
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn a_payment_whose_effect_is_gone_from_the_gateway_is_found() {
 
 #[tokio::test]
 async fn an_amount_that_the_gateway_got_wrong_is_found_while_a_person_looks() {
-    let shop = Shop::open().await;
+    let shop = OpenShop::open().await;
     shop.sandbox.control.fault(fault("wrong_amount")).await;
     shop.client.pay("K", &payment()).await.assert_status(202);
 
@@ -168,7 +168,7 @@ async fn what_was_done_at_the_gateway_by_hand_is_found() {
 
 #[tokio::test]
 async fn only_the_time_that_was_asked_for_is_compared() {
-    let shop = Shop::open().await;
+    let shop = OpenShop::open().await;
     shop.client.pay("K", &payment()).await.assert_status(201);
     let key = shop.gateway_key("K").await;
     let mut shop = shop;

@@ -11,14 +11,14 @@ use crate::support::{
     audit::{assert_clean, assert_fails, audit_with, checks, summary},
     client::payment,
     command::oncepay,
+    open_shop::{FOREIGN, OpenShop, shop_with_payments},
     says::{Says, json_answer},
-    shop::{FOREIGN, Shop, shop_with_payments},
 };
 
 /// The oldest object stands on the last page of each list.
 #[tokio::test]
 async fn a_list_of_many_pages_is_compared_to_its_end() {
-    let shop = Shop::open().await;
+    let shop = OpenShop::open().await;
     shop.client
         .pay("first", &payment())
         .await
@@ -154,7 +154,7 @@ fn malformed() -> Vec<(&'static str, String)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_that_cannot_be_believed_is_an_error_and_no_result() {
-    let shop = Shop::open().await;
+    let shop = OpenShop::open().await;
     let empty = || json_answer(200, &page(&json!([]), false));
     let believed = Says::start(move |_| empty()).await;
     assert_clean(&shop.audit_at(&believed.base));

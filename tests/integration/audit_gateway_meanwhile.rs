@@ -25,7 +25,7 @@ use oncepay::{
 use crate::support::{
     audit::{assert_clean, audit_with},
     client::{Client, payment, payment_with},
-    shop::{Shop, held},
+    open_shop::{OpenShop, held},
     stripe::PATIENCE,
 };
 
@@ -90,7 +90,7 @@ impl Gateway for Meanwhile {
 /// the second reading and not in the snapshot.
 #[tokio::test]
 async fn payments_between_the_readings_and_the_snapshot_are_no_breach() {
-    let shop = Shop::open().await;
+    let shop = OpenShop::open().await;
     let gateway = Meanwhile {
         stripe: shop.sandbox.control.stripe(PATIENCE),
         client: shop.client.clone(),
@@ -112,7 +112,7 @@ async fn payments_between_the_readings_and_the_snapshot_are_no_breach() {
 /// Payments that go on meanwhile, in every stage.
 #[tokio::test]
 async fn audits_beside_payments_find_nothing() {
-    let shop = Shop::open().await;
+    let shop = OpenShop::open().await;
     let paying = async {
         for round in 0..30 {
             let keys: Vec<String> = (0..4).map(|lane| format!("K{round}-{lane}")).collect();

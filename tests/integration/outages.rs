@@ -7,6 +7,7 @@ use crate::support::{
     app::TestApp,
     client::{Client, Reply, payment},
     database::TestDatabase,
+    postgres::execute,
     proxy::{Fault, Network, Proxy},
     wait::wait_until,
 };
@@ -283,4 +284,27 @@ async fn sessions_that_the_server_ended_cost_no_request() {
     }
 
     assert_eq!(app.effects(), 6);
+}
+
+/// I4, D1.6. A claim waits behind another one of its key that does not commit, until its time is
+/// over. It did nothing itself; what it waited for may be executed yet.
+#[tokio::test]
+async fn a_claim_that_waits_behind_another_of_its_key_is_an_unknown_outcome() {
+    let (app, _proxy) = start().await;
+    let mut stranger = app.database.connect().await;
+    let claim = format!(
+        "BEGIN; INSERT INTO used_keys (merchant_id, key, operation, resource_id)
+         VALUES ('{}', 'K', 'payments.create', gen_random_uuid())",
+        app.merchant_id.uuid()
+    );
+    execute(&mut stranger, &claim).await;
+
+    let waited = app.client.pay("K", &payment()).await;
+    execute(&mut stranger, "ROLLBACK").await;
+    let made = app.client.pay("K", &payment()).await;
+
+    waited.assert_problem(503, "outcome-unknown");
+    assert_eq!(waited.json()["retry_with"], "same_key");
+    made.assert_status(201);
+    assert_eq!(app.effects(), 1);
 }

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use crate::support::{
     client::{payment, payment_with},
+    open_shop::OpenShop,
     sandbox::{fault, fault_status},
-    shop::Shop,
     wait::wait_until,
 };
 
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn a_payment_is_made_once_and_replayed() {
-    let shop = Shop::open().await;
+    let shop = OpenShop::open().await;
 
     let first = shop.client.pay("K", &payment()).await;
     let second = shop.client.pay("K", &payment()).await;
@@ -39,7 +39,7 @@ async fn a_payment_is_made_once_and_replayed() {
 
 #[tokio::test]
 async fn a_decline_is_402_and_replayed() {
-    let shop = Shop::open().await;
+    let shop = OpenShop::open().await;
     let body = payment_with("pm_card_insufficient_funds");
 
     let first = shop.client.pay("K", &body).await;
@@ -54,7 +54,7 @@ async fn a_decline_is_402_and_replayed() {
 #[tokio::test]
 async fn a_lost_answer_is_202_and_the_same_key_is_201_later() {
     for name in ["hang_after_effect", "drop_after_effect", "status_after"] {
-        let shop = Shop::open().await;
+        let shop = OpenShop::open().await;
         shop.sandbox.control.fault(fault(name)).await;
 
         let unknown = shop.client.pay("K", &payment()).await;
@@ -72,7 +72,7 @@ async fn a_lost_answer_is_202_and_the_same_key_is_201_later() {
 /// B53: a gateway that certainly did nothing frees the key.
 #[tokio::test]
 async fn a_refusal_is_503_and_the_key_is_free_again() {
-    let shop = Shop::open().await;
+    let shop = OpenShop::open().await;
     let refuse = json!({"fault": "refuse", "times": 3});
     shop.sandbox.control.fault(refuse).await;
 
@@ -86,7 +86,7 @@ async fn a_refusal_is_503_and_the_key_is_free_again() {
 
 #[tokio::test]
 async fn a_gateway_that_is_down_is_503_and_its_return_is_201() {
-    let mut shop = Shop::open().await;
+    let mut shop = OpenShop::open().await;
     shop.sandbox.kill();
 
     let refused = shop.client.pay("K", &payment()).await;
@@ -101,7 +101,7 @@ async fn a_gateway_that_is_down_is_503_and_its_return_is_201() {
 /// What a wrong amount makes of a payment is for a person, never a success.
 #[tokio::test]
 async fn a_wrong_amount_is_for_a_person() {
-    let shop = Shop::open().await;
+    let shop = OpenShop::open().await;
     shop.sandbox.control.fault(fault("wrong_amount")).await;
 
     let answer = shop.client.pay("K", &payment()).await;
@@ -113,7 +113,7 @@ async fn a_wrong_amount_is_for_a_person() {
 }
 
 /// How often the payment was sent.
-fn sends(shop: &Shop) -> usize {
+fn sends(shop: &OpenShop) -> usize {
     let lines = shop.sandbox.control.lines();
     let sends = lines
         .iter()
@@ -121,7 +121,7 @@ fn sends(shop: &Shop) -> usize {
     sends.count()
 }
 
-async fn status(shop: &Shop) -> Option<String> {
+async fn status(shop: &OpenShop) -> Option<String> {
     shop.database.text("SELECT status FROM payments").await
 }
 
@@ -130,7 +130,7 @@ async fn status(shop: &Shop) -> Option<String> {
 /// is sent any more, because that would be a payment, and a person looks.
 #[tokio::test]
 async fn a_server_error_that_is_replayed_stays_unknown_and_ends_in_review_without_an_effect() {
-    let shop = Shop::open().await;
+    let shop = OpenShop::open().await;
     let kept = fault_status("status_before", 500);
     shop.sandbox.control.fault(kept).await;
 
@@ -156,7 +156,7 @@ async fn a_server_error_that_is_replayed_stays_unknown_and_ends_in_review_withou
 /// D6.6. The effect behind such an error is found, and not sent again.
 #[tokio::test]
 async fn the_effect_behind_a_kept_server_error_is_found_without_another_send() {
-    let shop = Shop::open().await;
+    let shop = OpenShop::open().await;
     shop.sandbox.control.fault(fault("status_after")).await;
 
     shop.client.pay("K", &payment()).await.assert_status(202);

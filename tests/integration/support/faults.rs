@@ -39,3 +39,17 @@ pub async fn met(database: &TestDatabase) -> i64 {
     let query = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM injected_faults";
     database.count(query).await
 }
+
+/// Makes each claim take that long, an SQL interval, on the server.
+pub async fn slow_claims(database: &TestDatabase, by: &str) {
+    let statement = format!(
+        "CREATE FUNCTION delay_claim() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN
+             PERFORM pg_sleep_for('{by}');
+             RETURN NEW;
+         END $$;
+         CREATE TRIGGER delayed_claim BEFORE INSERT ON used_keys
+         FOR EACH ROW EXECUTE FUNCTION delay_claim();"
+    );
+    database.execute(&statement).await;
+}

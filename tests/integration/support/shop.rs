@@ -1,125 +1,97 @@
-//! A service process with the stripe gateway, a sandbox process, and a database of their own.
+//! A shop of the stripe gateway: services as processes on one database, and `oncepay sandbox` as
+//! the gateway that they share.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
-use serde_json::Value;
+use oncepay::{gateways::sandbox::journal, ids::MerchantId};
 use tempfile::TempDir;
 
 use super::{
-    audit::audit_with,
-    client::{Client, Reply, payment, payment_with},
-    command::Said,
+    client::{Client, Reply, payment},
     database::TestDatabase,
-    process::Process,
-    sandbox::{SandboxProcess, fault},
+    pair::sends,
+    process::{Process, ProcessBuilder},
+    race::PATIENCE,
+    sandbox::{Control, SandboxProcess},
+    wait::wait_until,
 };
 
-/// A payment of somebody else with the same account.
-pub const FOREIGN: &str = "amount=700&currency=eur&payment_method=pm_card_visa&confirm=true";
-
+/// The ground that services over the stripe gateway stand on.
 #[derive(Debug)]
 pub struct Shop {
-    pub client: Client,
-    pub database: Arc<TestDatabase>,
+    pub database: TestDatabase,
     pub sandbox: SandboxProcess,
-    pub service: Process,
-    folder: TempDir,
+    pub folder: TempDir,
+    pub merchant_id: MerchantId,
+    secret: String,
 }
 
 impl Shop {
     pub async fn open() -> Self {
+        let database = TestDatabase::create().await;
         let folder = tempfile::tempdir().unwrap();
-        let database = Arc::new(TestDatabase::create().await);
-        let (_merchant, secret) = database.merchant("T1").await;
-        let sandbox = SandboxProcess::start(&folder.path().join("journal.ndjson"));
-        let service = Process::builder(&database, folder.path())
-            .env("GATEWAY", "stripe")
-            .env("GATEWAY_TIMEOUT", "1s")
-            .env("STRIPE_API_BASE", &sandbox.control.base)
-            .env("STRIPE_SECRET_KEY", "sk_test_x")
-            .start();
+        let (merchant_id, secret) = database.merchant("T1").await;
         Self {
-            client: Client::new(service.base(), &secret),
             database,
-            sandbox,
-            service,
+            sandbox: SandboxProcess::start(&folder.path().join(journal::FILE_NAME)),
             folder,
+            merchant_id,
+            secret,
         }
     }
 
-    /// The gateway key of the payment of an idempotency key.
-    pub async fn gateway_key(&self, key: &str) -> String {
-        let query = format!("SELECT gateway_key FROM payments WHERE idempotency_key = '{key}'");
-        self.database.text(&query).await.unwrap()
+    /// A service of this shop.
+    pub fn service(&self) -> ProcessBuilder {
+        self.service_at(&self.database.url())
     }
 
-    /// What the gateway calls the payment of an idempotency key.
-    pub async fn reference(&self, key: &str) -> String {
-        let query =
-            format!("SELECT gateway_reference FROM payments WHERE idempotency_key = '{key}'");
-        self.database.text(&query).await.unwrap()
+    /// The same, with another way to the database.
+    pub fn service_at(&self, database_url: &str) -> ProcessBuilder {
+        let service = Process::at_url(database_url, self.folder.path());
+        over_stripe(service, &self.sandbox.control)
     }
 
-    /// A POST at the gateway by whoever else has the account.
-    pub async fn by_hand(&self, path: &str, form: &str) -> Reply {
-        let key = uuid::Uuid::new_v4().to_string();
-        let reply = self.sandbox.control.post(path, &key, form).await;
-        reply.assert_status(200);
-        reply
+    /// The merchant's client at a service.
+    pub fn client(&self, service: &Process) -> Client {
+        Client::new(service.base(), &self.secret)
     }
 
-    /// `oncepay audit --gateway` with the service's own settings.
-    pub fn audit(&self) -> Said {
-        self.audit_at(&self.sandbox.control.base)
+    pub fn effects(&self) -> usize {
+        self.sandbox.control.effects()
     }
 
-    /// The same at another address of the gateway.
-    pub fn audit_at(&self, base: &str) -> Said {
-        audit_with(&self.database, |command| {
-            command
-                .env("GATEWAY", "stripe")
-                .env("GATEWAY_TIMEOUT", "1s")
-                .env("STRIPE_API_BASE", base)
-                .env("STRIPE_SECRET_KEY", "sk_test_x");
-        })
+    /// Requests to authorise that the gateway has got.
+    pub fn sends(&self) -> usize {
+        sends(&self.sandbox.control.lines())
     }
 
-    /// The gateway loses everything about a gateway key, as no gateway should.
-    pub fn lose(&mut self, gateway_key: &str) {
-        self.sandbox.kill();
-        for name in ["journal.ndjson", "journal.ndjson.memory"] {
-            let path = self.folder.path().join(name);
-            let text = std::fs::read_to_string(&path).unwrap();
-            let kept = text
-                .split_inclusive('\n')
-                .filter(|line| !line.contains(gateway_key));
-            std::fs::write(&path, kept.collect::<String>()).unwrap();
-        }
-        self.sandbox.restart();
+    /// Waits until the only payment is at the gateway.
+    pub async fn at_the_gateway(&self) {
+        wait_until(PATIENCE, async || self.sends() == 1).await;
     }
 }
 
-/// A payment whose money is only held.
-pub fn held() -> Value {
-    let mut held = payment();
-    held["capture_method"] = "manual".into();
-    held
+/// A service whose gateway is a sandbox server.
+pub fn over_stripe(service: ProcessBuilder, sandbox: &Control) -> ProcessBuilder {
+    service
+        .env("GATEWAY", "stripe")
+        .env("STRIPE_API_BASE", &sandbox.base)
+        .env("STRIPE_SECRET_KEY", "sk_test_x")
 }
 
-/// One payment of each kind, as the service leaves them.
-pub async fn shop_with_payments() -> Shop {
-    let shop = Shop::open().await;
-    shop.client.pay("visa", &payment()).await.assert_status(201);
-    shop.client.pay("held", &held()).await.assert_status(201);
-    shop.sandbox.control.fault(fault("drop_after_effect")).await;
-    for (key, method, status) in [
-        ("unknown", "pm_card_visa", 202),
-        ("declined", "pm_card_declined", 402),
-        ("pending", "pm_pending_then_succeeds", 201),
-        ("released", "pm_error_before_charge", 503),
-    ] {
-        let reply = shop.client.pay(key, &payment_with(method)).await;
-        reply.assert_status(status);
-    }
-    shop
+/// The gateway keys that a journal knows.
+pub fn gateway_keys(lines: &[journal::Line]) -> BTreeSet<&str> {
+    lines.iter().map(|line| line.gateway_key.as_str()).collect()
+}
+
+/// Retries a payment as a patient client does, until it is made.
+pub async fn pay_until_made(client: &Client, key: &str) -> Reply {
+    let mut made = None;
+    wait_until(PATIENCE, async || {
+        let reply = client.pay(key, &payment()).await;
+        made = (reply.status == 201).then_some(reply);
+        made.is_some()
+    })
+    .await;
+    made.unwrap()
 }
