@@ -11,7 +11,6 @@ use super::{
     Shared,
     act::act,
     ask::{Ask, What},
-    faults,
     render::{self, Answer, Replayed},
     script::{Ending, Script},
     store::{Kept, Record, Store},
@@ -92,6 +91,25 @@ pub(super) async fn post(shared: &Shared, ask: Ask) -> io::Result<Ended> {
     Ok(Ended::Answered(answer))
 }
 
+/// Forgets every key, as if its window were over; `false` where a request with a key is under way.
+///
+/// It has the store to itself, so no deed is being done: whoever was called off before did nothing,
+/// and whoever comes after finds no key.
+pub(super) async fn forget_keys(shared: &Shared) -> io::Result<bool> {
+    let in_flight = Arc::clone(&shared.in_flight);
+    let forget = move |store: &mut Store| {
+        let idle = lock(&in_flight).is_empty();
+        if idle {
+            store.commit(Record {
+                forget_keys: true,
+                ..Record::default()
+            })?;
+        }
+        Ok(idle)
+    };
+    shared.step(forget).await
+}
+
 fn arrive(shared: &Shared, store: &mut Store, ask: &Ask) -> io::Result<Arrival> {
     let now = shared.clock.now();
     let subject = ask.subject().map(str::to_owned);
@@ -110,7 +128,7 @@ fn arrive(shared: &Shared, store: &mut Store, ask: &Ask) -> io::Result<Arrival> 
             return Ok(Arrival::Known(render::in_use()));
         }
     }
-    let fault = faults::take(&mut shared.faults(), ask.call());
+    let fault = shared.faults().take(ask.call());
     let script = Script::new(plan(store, ask), fault);
     Ok(Arrival::Goes(script, in_flight))
 }
@@ -131,6 +149,9 @@ fn plan(store: &Store, ask: &Ask) -> Plan {
 fn execute(shared: &Shared, store: &mut Store, ask: &Ask, script: Script) -> io::Result<Answer> {
     let now = shared.clock.now();
     let (record, truth) = act(store, ask, script, now);
+    if truth.status < 400 {
+        shared.faults().deed_done(script.fault, ask.call());
+    }
     let told = match script.ending {
         // Only what was really done can be followed by a failure.
         Ending::Status(status) if truth.status < 400 => Answer {

@@ -10,7 +10,6 @@ use super::{
     Shared,
     ask::with_sum,
     call::Ended,
-    faults,
     objects::{Intent, IntentState},
     page::{About, Page, limit},
     render::{self, Answer},
@@ -110,7 +109,7 @@ pub(super) async fn get(shared: &Shared, look: Look) -> io::Result<Ended> {
             Ok(key)
         })
         .await?;
-    let fault = faults::take(&mut shared.faults(), Call::Find);
+    let fault = shared.faults().take(Call::Find);
     let script = Script::new(Plan::prompt(Deed::Approve), fault);
     script.before.pass().await;
     let answer = match script.doing {
@@ -123,6 +122,7 @@ pub(super) async fn get(shared: &Shared, look: Look) -> io::Result<Ended> {
                 .await?
         }
     };
+    shared.faults().deed_done(script.fault, Call::Find);
     script.after.pass().await;
     let answer = match script.ending {
         Say::Drop => return Ok(Ended::Dropped),

@@ -43,7 +43,7 @@ use std::{
 
 use tokio::net::TcpListener;
 
-use self::{faults::Fault, store::Store};
+use self::{faults::Faults, store::Store};
 use super::method::METHODS;
 use crate::{clock::Clock, lifecycle::Tasks};
 
@@ -70,7 +70,7 @@ pub struct SandboxServer {
 struct Shared {
     store: Arc<tokio::sync::Mutex<Store>>,
     in_flight: Arc<Mutex<BTreeSet<String>>>,
-    faults: Arc<Mutex<Vec<Fault>>>,
+    faults: Arc<Mutex<Faults>>,
     options: Arc<Options>,
     clock: Arc<dyn Clock>,
 }
@@ -121,7 +121,7 @@ impl Shared {
             .map_err(io::Error::other)?
     }
 
-    fn faults(&self) -> std::sync::MutexGuard<'_, Vec<Fault>> {
+    fn faults(&self) -> std::sync::MutexGuard<'_, Faults> {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -146,6 +146,7 @@ Speaks Stripe's wire format; point a client's API base at it, with any secret ke
 
 Faults, for the next calls that arrive:
   POST   /_sandbox/faults   {\"fault\": …, \"call\"?: …, \"times\"?: 1, \"delay_ms\"?: …, \"status\"?: 500}
+  GET    /_sandbox/faults                 how many wait, and how often each struck
   DELETE /_sandbox/faults
   GET    /_sandbox/effects?gateway_key=…   what was really done, from the journal
 
@@ -158,6 +159,8 @@ Faults, for the next calls that arrive:
   hang_before        never answers, and does nothing
   hang_after_effect  does it, and never answers
   wrong_amount       does it with another amount than was asked for (not cancel, find)
+  forget_keys        for no call: at once, as if the window of every key were over; 409 while a
+                     request with a key is under way
   A 500 is kept under the key and replayed, as by Stripe; a 502, 503 or 504 is not.
   Faults are forgotten by a restart; keys, objects and effects are not.
   A short --key-window shows what a retry does that comes too late: it charges again.

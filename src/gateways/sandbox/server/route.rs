@@ -15,7 +15,7 @@ use super::{
     Shared,
     ask::Ask,
     call::{self, Ended},
-    faults,
+    faults::{self, Wish},
     look::{self, Look},
     render::{self, Answer, Replayed},
 };
@@ -105,14 +105,8 @@ async fn control(
     body: &[u8],
 ) -> io::Result<Ended> {
     let answer = match (method.as_str(), segments) {
-        ("POST", ["_sandbox", "faults"]) => {
-            let added =
-                faults::read(body).and_then(|fault| faults::add(&mut shared.faults(), fault));
-            match added {
-                Ok(()) => Answer::new(201, &json!({})),
-                Err(message) => Answer::new(400, &json!({"error": {"message": message}})),
-            }
-        }
+        ("POST", ["_sandbox", "faults"]) => ask_for(shared, body).await?,
+        ("GET", ["_sandbox", "faults"]) => Answer::new(200, &shared.faults().document()),
         ("DELETE", ["_sandbox", "faults"]) => {
             shared.faults().clear();
             Answer::new(200, &json!({}))
@@ -125,11 +119,32 @@ async fn control(
             Answer::new(200, &json!({"count": effects.len(), "effects": effects}))
         }
         _ => {
-            let known = "POST or DELETE /_sandbox/faults, GET /_sandbox/effects";
-            Answer::new(404, &json!({"error": {"message": known}}))
+            let known = "POST, GET or DELETE /_sandbox/faults, GET /_sandbox/effects";
+            told(404, known)
         }
     };
     Ok(answered(answer))
+}
+
+async fn ask_for(shared: &Shared, body: &[u8]) -> io::Result<Answer> {
+    let added = match faults::read(body) {
+        Ok(Wish::Fault(fault)) => shared.faults().add(fault),
+        Ok(Wish::ForgetKeys) => {
+            if !call::forget_keys(shared).await? {
+                return Ok(told(409, "A request with a key is under way."));
+            }
+            Ok(())
+        }
+        Err(message) => Err(message),
+    };
+    Ok(match added {
+        Ok(()) => Answer::new(201, &json!({})),
+        Err(message) => told(400, &message),
+    })
+}
+
+fn told(status: u16, message: &str) -> Answer {
+    Answer::new(status, &json!({"error": {"message": message}}))
 }
 
 const fn answered(answer: Answer) -> Ended {

@@ -11,6 +11,8 @@ pub(super) struct Script {
     pub(super) amount: Amount,
     pub(super) after: Pause,
     pub(super) ending: Ending,
+    /// What made it so.
+    pub(super) fault: Option<FaultKind>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +50,7 @@ impl Script {
                 Reply::Outcome => Ending::Tell,
                 Reply::ServerError => Ending::Status(500),
             },
+            fault,
         };
         match fault {
             None => {}

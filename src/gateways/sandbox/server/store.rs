@@ -51,6 +51,9 @@ pub(super) struct Record {
     pub(super) intent: Option<Intent>,
     pub(super) refund: Option<Refund>,
     pub(super) effect: Option<Line>,
+    /// Every key so far is forgotten.
+    #[serde(default)]
+    pub(super) forget_keys: bool,
 }
 
 impl Store {
@@ -161,6 +164,9 @@ impl Store {
     }
 
     fn apply(&mut self, record: Record) {
+        if record.forget_keys {
+            self.keys.clear();
+        }
         self.keys.extend(record.key);
         let intent = record.intent.map(|intent| (intent.id.clone(), intent));
         self.intents.extend(intent);
