@@ -1,58 +1,16 @@
 //! What was answered 201 is on disk.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
-
-use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
-};
-use oncepay::db::{
-    Database,
-    embedded::{Cluster, Durability, Options, Server, discovery},
-    migrations,
-};
+use oncepay::db::{Database, embedded::Server, migrations};
 use secrecy::ExposeSecret as _;
 use sqlx::{ConnectOptions as _, PgPool, Row as _};
 
 use crate::support::{
     client::{Client, payment},
+    crash::{kill_with_children, open},
     database::{TestDatabase, merchant_in},
     postgres::execute,
     process::Process,
 };
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the tests find PostgreSQL on PATH as the program does, and have no configuration"
-)]
-async fn open(folder: &Path) -> Server {
-    let path = std::env::var_os("PATH");
-    let options = Options::new(
-        folder,
-        discovery::find(None, path.as_deref()).unwrap(),
-        PathBuf::from(env!("CARGO_BIN_EXE_oncepay")),
-        Durability::Full,
-    );
-    Cluster::open(options).await.unwrap()
-}
-
-/// `kill -9` of the postmaster and everything below it: nobody flushes anything.
-fn kill_with_children(postmaster: u32) {
-    let children = fs::read_dir("/proc").unwrap().filter_map(|entry| {
-        let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let parent = stat.rsplit(')').next()?.split_whitespace().nth(1)?;
-        (parent == postmaster.to_string()).then_some(pid)
-    });
-    let all: Vec<u32> = std::iter::once(postmaster).chain(children).collect();
-    for pid in all {
-        // A backend may have ended by itself meanwhile.
-        let _gone_or_killed = kill(Pid::from_raw(pid.try_into().unwrap()), Signal::SIGKILL);
-    }
-}
 
 /// I15 and B98: service and database are killed right after the 201, on a database that was told to
 /// confirm commits before they are on disk. The payment is there after the restart.

@@ -1,18 +1,16 @@
 //! `oncepay sandbox` as its users see it: a process that they start, kill and ask for faults.
 
-use std::{io::Write as _, path::PathBuf, time::Duration};
+use std::{io::Write as _, path::PathBuf};
 
 use oncepay::gateways::sandbox::journal::Kind;
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::support::{
-    sandbox::{Control, SandboxHere, SandboxProcess, command, fault},
+    race::{PATIENCE, in_background},
+    sandbox::{Control, SandboxHere, SandboxProcess, command, fault, fault_status},
     wait::wait_until,
 };
-
-/// A window of a second is over in one; a loaded machine may take longer.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 const PAY: &str = "amount=1999&currency=eur&payment_method=pm_card_visa&confirm=true";
 const HOLD: &str =
@@ -328,6 +326,62 @@ async fn a_fault_waits_for_its_call_and_can_be_taken_back() {
     control.clear_faults().await;
 
     pay(control, "L").await.assert_status(200);
+}
+
+/// A retry that comes after the window is a new payment, also at a server that was started anew.
+#[tokio::test]
+async fn keys_that_were_forgotten_on_request_are_new_also_after_a_restart() {
+    let (_folder, journal) = place();
+    let mut sandbox = SandboxProcess::start(&journal);
+    pay(&sandbox.control, "K").await.assert_status(200);
+
+    sandbox.control.fault(fault("forget_keys")).await;
+    sandbox.kill();
+    sandbox.restart();
+
+    let again = pay(&sandbox.control, "K").await;
+    assert_eq!(again.assert_status(200).header("idempotent-replayed"), None);
+    assert_eq!(sandbox.control.effects_told("K").await, 2);
+}
+
+#[tokio::test]
+async fn keys_are_not_forgotten_while_a_request_is_under_way() {
+    let sandbox = SandboxHere::start().await;
+    let control = sandbox.control.clone();
+    control.fault(fault("hang_before")).await;
+    let hanging = in_background(async move { pay(&control, "K").await });
+    let control = &sandbox.control;
+    wait_until(PATIENCE, async || control.struck("hang_before").await == 1).await;
+
+    let refused = control.try_fault(&fault("forget_keys")).await;
+    hanging.abort();
+
+    refused.assert_status(409);
+    wait_until(PATIENCE, async || {
+        let reply = control.try_fault(&fault("forget_keys")).await;
+        reply.status == 201
+    })
+    .await;
+}
+
+/// Whoever asks for a fault can see whether it struck: one that comes after the deed has not struck
+/// a call that was declined.
+#[tokio::test]
+async fn a_fault_is_counted_when_it_strikes() {
+    let sandbox = SandboxHere::start().await;
+    let control = &sandbox.control;
+    let declined = PAY.replace("visa", "declined");
+    for _twice in 0..2 {
+        control.fault(fault_status("status_after", 503)).await;
+    }
+
+    let first = control.post("/v1/payment_intents", "D", &declined).await;
+    let struck_then = control.struck("status_after").await;
+    let second = pay(control, "K").await;
+
+    first.assert_status(402);
+    second.assert_status(503);
+    assert_eq!((struck_then, control.struck("status_after").await), (0, 1));
 }
 
 #[tokio::test]

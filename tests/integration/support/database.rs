@@ -143,29 +143,45 @@ impl TestDatabase {
 
     /// The one write of tests into records: everything about the key happened `by` earlier.
     pub async fn age(&self, key: &str, by: TimeDelta) {
-        let mut connection = self.connect().await;
-        let aged = sqlx::query(
-            "UPDATE idempotency_keys
-             SET created_at = created_at - $2,
-                 first_sent_at = first_sent_at - $2,
-                 lease_expires_at = lease_expires_at - $2,
-                 unknown_since = unknown_since - $2,
-                 completed_at = completed_at - $2,
-                 expires_at = expires_at - $2
-             WHERE key = $1",
-        )
-        .bind(key)
-        .bind(by)
-        .execute(&mut connection)
-        .await
-        .unwrap();
-        assert!(aged.rows_affected() > 0, "there must be a record to age");
+        let which = format!("key = '{}'", key.replace('\'', "''"));
+        let aged = age_in(&mut self.connect().await, &which, by).await;
+        assert!(aged > 0, "there must be a record to age");
     }
 
     /// A merchant with an API key; gives the secret.
     pub async fn merchant(&self, name: &str) -> (MerchantId, String) {
         merchant_in(&mut self.connect().await, name).await
     }
+}
+
+/// Everything about the records that a condition names happened `by` earlier; says how many those
+/// are.
+pub async fn age_in(connection: &mut PgConnection, which: &str, by: TimeDelta) -> u64 {
+    let statement = format!(
+        "UPDATE idempotency_keys
+         SET created_at = created_at - $1,
+             first_sent_at = first_sent_at - $1,
+             lease_expires_at = lease_expires_at - $1,
+             unknown_since = unknown_since - $1,
+             completed_at = completed_at - $1,
+             expires_at = expires_at - $1
+         WHERE {which}"
+    );
+    sqlx::query(sqlx::AssertSqlSafe(statement))
+        .bind(by)
+        .execute(connection)
+        .await
+        .unwrap()
+        .rows_affected()
+}
+
+/// Whatever the gateway has still to decide is asked about at the next opportunity.
+pub async fn poll_pending_in(connection: &mut PgConnection) {
+    execute(
+        connection,
+        "UPDATE pending_payments SET next_poll_at = now() WHERE next_poll_at > now()",
+    )
+    .await;
 }
 
 /// A merchant with an API key in any database; gives the secret.

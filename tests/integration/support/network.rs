@@ -1,9 +1,14 @@
-//! The network between two programs, on loopback: it can be cut, and lead elsewhere.
+//! The network between two programs, on loopback: it can be slow, swallow everything, and be cut,
+//! and it counts how often that was felt.
 
 use std::{
     io,
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use tokio::{
@@ -21,8 +26,12 @@ use super::race::in_background;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
     Up,
+    /// Everything arrives that much later.
+    Slow(Duration),
     /// Connections are closed, old and new ones.
     Cut,
+    /// Connections stay and are made, and nothing arrives; it arrives when the network is up again.
+    BlackHole,
 }
 
 /// What leads to a program that may move.
@@ -30,6 +39,7 @@ pub enum Network {
 pub struct Wire {
     to: Mutex<(String, u16)>,
     network: watch::Sender<Network>,
+    felt: AtomicU64,
 }
 
 impl Wire {
@@ -37,6 +47,7 @@ impl Wire {
         Self {
             to: Mutex::new((host.to_owned(), port)),
             network: watch::Sender::new(Network::Up),
+            felt: AtomicU64::new(0),
         }
     }
 
@@ -49,9 +60,15 @@ impl Wire {
         self.network.send_replace(network);
     }
 
+    /// How often something met a network that was not up.
+    pub fn felt(&self) -> u64 {
+        self.felt.load(Ordering::Relaxed)
+    }
+
     /// Connects to the program, unless the network is cut.
     pub async fn connect(&self) -> io::Result<TcpStream> {
         if *self.network.borrow() == Network::Cut {
+            self.feel();
             return Err(io::ErrorKind::ConnectionReset.into());
         }
         let (host, port) = self.lock().clone();
@@ -60,10 +77,37 @@ impl Wire {
         Ok(stream)
     }
 
+    /// Passes bytes on as fast as the network is.
+    pub async fn pass(&self, to: &mut OwnedWriteHalf, bytes: &[u8]) -> io::Result<()> {
+        let now = *self.network.borrow();
+        match now {
+            Network::Up | Network::Cut => {}
+            Network::Slow(delay) => {
+                self.feel();
+                tokio::time::sleep(delay).await;
+            }
+            Network::BlackHole => {
+                self.feel();
+                let mut network = self.network.subscribe();
+                drop(
+                    network
+                        .wait_for(|network| *network != Network::BlackHole)
+                        .await,
+                );
+            }
+        }
+        to.write_all(bytes).await
+    }
+
     /// Resolves when the network is cut under a connection.
     pub async fn cut(&self) {
         let mut network = self.network.subscribe();
         drop(network.wait_for(|network| *network == Network::Cut).await);
+        self.feel();
+    }
+
+    fn feel(&self) {
+        self.felt.fetch_add(1, Ordering::Relaxed);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, (String, u16)> {
@@ -105,19 +149,19 @@ async fn carry(client: TcpStream, wire: Arc<Wire>) -> io::Result<()> {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     tokio::select! {
-        ended = one_way(from_client, to_server) => ended,
-        ended = one_way(from_server, to_client) => ended,
+        ended = one_way(from_client, to_server, &wire) => ended,
+        ended = one_way(from_server, to_client, &wire) => ended,
         () = wire.cut() => Ok(()),
     }
 }
 
-async fn one_way(mut from: OwnedReadHalf, mut to: OwnedWriteHalf) -> io::Result<()> {
+async fn one_way(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, wire: &Wire) -> io::Result<()> {
     let mut bytes = vec![0; 16 * 1024];
     loop {
         let count = from.read(&mut bytes).await?;
         let Some(read) = bytes.get(..count).filter(|read| !read.is_empty()) else {
             return Ok(());
         };
-        to.write_all(read).await?;
+        wire.pass(&mut to, read).await?;
     }
 }

@@ -75,11 +75,12 @@ pub fn server() -> &'static Server {
 /// What must not be dropped while the server is needed.
 type Guard = Box<dyn std::any::Any + Send>;
 
+/// A setting of the test run; one that is empty is none.
 #[expect(
     clippy::disallowed_methods,
     reason = "settings of the test run, not of the service"
 )]
-fn variable(name: &str) -> Option<String> {
+pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 

@@ -33,6 +33,14 @@ pub struct ProcessBuilder {
     command: Command,
 }
 
+/// What became of a start.
+#[derive(Debug)]
+pub enum Started {
+    Listens(Process),
+    /// It said this and ended.
+    Ended(String),
+}
+
 impl Process {
     /// `oncepay serve` on a database, with its sandbox in `folder`.
     pub fn builder(database: &TestDatabase, folder: &Path) -> ProcessBuilder {
@@ -64,6 +72,10 @@ impl Process {
     /// Everything that it has logged so far.
     pub fn log(&self) -> String {
         lock(&self.log).clone()
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -142,7 +154,15 @@ impl ProcessBuilder {
     }
 
     /// Starts it and waits until it listens.
-    pub fn start(mut self) -> Process {
+    pub fn start(self) -> Process {
+        match self.start_or_end() {
+            Started::Listens(process) => process,
+            Started::Ended(log) => panic!("the service must start:\n{log}"),
+        }
+    }
+
+    /// Starts it where it may end at once, for want of its database.
+    pub fn start_or_end(mut self) -> Started {
         let mut child = self
             .command
             .stdin(Stdio::null())
@@ -155,14 +175,15 @@ impl ProcessBuilder {
         let found = addresses.recv_timeout(START_PATIENCE);
         let Ok((base, metrics_base)) = found else {
             drop(child.kill());
-            panic!("the service must start:\n{}", lock(&log));
+            drop(child.wait());
+            return Started::Ended(lock(&log).clone());
         };
-        Process {
+        Started::Listens(Process {
             child,
             base,
             metrics_base,
             log,
-        }
+        })
     }
 
     /// Starts it where it must refuse to; gives the exit status and what it said.

@@ -1,5 +1,5 @@
-//! A proxy between a service and PostgreSQL, on loopback: it can cut, swallow, and lose exactly one
-//! statement or the answer to it.
+//! A proxy between a service and PostgreSQL, on loopback: a network of its own, which can lose
+//! exactly one statement or the answer to it.
 //!
 //! It reads the frontend's messages as far as is needed to know which statement is executed; a
 //! prepared one is known by the text that it was parsed from.
@@ -16,25 +16,18 @@ use sqlx::{
     postgres::{PgConnectOptions, PgSslMode},
 };
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::AsyncReadExt as _,
     net::{
         TcpListener, TcpStream,
         tcp::{OwnedReadHalf, OwnedWriteHalf},
     },
+    runtime::Handle,
     sync::watch,
 };
 
-use super::{database::TestDatabase, postgres::server};
+use super::{database::TestDatabase, network::Wire, postgres::server};
 
-/// How the network is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Network {
-    Up,
-    /// Connections are closed, old and new ones.
-    Cut,
-    /// Connections stay and are made, and nothing arrives.
-    BlackHole,
-}
+pub use super::network::Network;
 
 /// What happens once, to the next execution of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +51,7 @@ pub struct Proxy {
 
 #[derive(Debug)]
 struct State {
-    upstream: (String, u16),
-    network: watch::Sender<Network>,
+    wire: Wire,
     fault: Mutex<Option<(String, Fault)>>,
 }
 
@@ -67,16 +59,18 @@ impl Proxy {
     /// A proxy in front of the server of `database`. It runs outside of the test's own runtime, so
     /// that a test may block on a process that needs it.
     pub async fn start(database: &TestDatabase) -> Self {
-        let options = database.options();
+        Self::start_on(&server().runtime, database.options()).await
+    }
+
+    /// A proxy in front of any server, as long as `runtime` lives.
+    pub async fn start_on(runtime: &Handle, options: PgConnectOptions) -> Self {
         let state = Arc::new(State {
-            upstream: (options.get_host().to_owned(), options.get_port()),
-            network: watch::Sender::new(Network::Up),
+            wire: Wire::new(options.get_host(), options.get_port()),
             fault: Mutex::default(),
         });
-        let accepting = Arc::clone(&state);
-        let addr = server()
-            .runtime
-            .spawn(async move { listen(accepting).await })
+        let (accepting, spawning) = (Arc::clone(&state), runtime.clone());
+        let addr = runtime
+            .spawn(async move { listen(spawning, accepting).await })
             .await
             .unwrap();
         Self {
@@ -94,12 +88,21 @@ impl Proxy {
     }
 
     pub fn set(&self, network: Network) {
-        self.state.network.send_replace(network);
+        self.state.wire.set(network);
+    }
+
+    pub fn wire(&self) -> &Wire {
+        &self.state.wire
     }
 
     /// Arms a fault for the next execution of a statement whose text holds `statement`.
     pub fn arm(&self, statement: &str, fault: Fault) {
         *lock(&self.state.fault) = Some((statement.to_owned(), fault));
+    }
+
+    /// Takes a fault back that has not struck.
+    pub fn disarm(&self) {
+        *lock(&self.state.fault) = None;
     }
 
     /// Whether the fault that was armed has struck.
@@ -117,12 +120,13 @@ impl State {
     }
 }
 
-async fn listen(state: Arc<State>) -> SocketAddr {
+async fn listen(runtime: Handle, state: Arc<State>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
-    server().runtime.spawn(async move {
+    let serving = runtime.clone();
+    runtime.spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
-            server().runtime.spawn(serve(client, Arc::clone(&state)));
+            serving.spawn(serve(client, Arc::clone(&state)));
         }
     });
     addr
@@ -130,18 +134,16 @@ async fn listen(state: Arc<State>) -> SocketAddr {
 
 /// Ends with either side, or with the network; both sockets close then.
 async fn serve(client: TcpStream, state: Arc<State>) -> io::Result<()> {
-    let mut network = state.network.subscribe();
-    if *network.borrow() == Network::Cut {
-        return Ok(());
-    }
-    let upstream = TcpStream::connect((state.upstream.0.as_str(), state.upstream.1)).await?;
+    // Answers are passed on message by message, each of which would wait for the one before.
+    client.set_nodelay(true)?;
+    let upstream = state.wire.connect().await?;
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = upstream.into_split();
     let (withhold, withholding) = watch::channel(None);
     tokio::select! {
         ended = statements(from_client, to_server, &state, &withhold) => ended,
         ended = answers(from_server, to_client, &state, &withholding) => ended,
-        _ = network.wait_for(|network| *network == Network::Cut) => Ok(()),
+        () = state.wire.cut() => Ok(()),
     }
 }
 
@@ -154,7 +156,7 @@ async fn statements(
     let mut prepared: BTreeMap<Vec<u8>, String> = BTreeMap::new();
     // The first message has no type.
     let startup = read_message(&mut from, None).await?;
-    pass(&mut to, &startup, state).await?;
+    state.wire.pass(&mut to, &startup).await?;
     loop {
         let kind = from.read_u8().await?;
         let message = read_message(&mut from, Some(kind)).await?;
@@ -162,7 +164,7 @@ async fn statements(
         match executed(kind, body, &mut prepared).and_then(|sql| state.strike(&sql)) {
             Some(Fault::StatementLost) => return Ok(()),
             Some(Fault::StatementLostAndCut) => {
-                state.network.send_replace(Network::Cut);
+                state.wire.set(Network::Cut);
                 return Ok(());
             }
             Some(fault) => {
@@ -170,7 +172,7 @@ async fn statements(
             }
             None => {}
         }
-        pass(&mut to, &message, state).await?;
+        state.wire.pass(&mut to, &message).await?;
     }
 }
 
@@ -185,11 +187,11 @@ async fn answers(
         let message = read_message(&mut from, Some(kind)).await?;
         let fault = *withholding.borrow();
         match fault {
-            None => pass(&mut to, &message, state).await?,
+            None => state.wire.pass(&mut to, &message).await?,
             // ReadyForQuery: what was sent is committed, or refused.
             Some(fault) if kind == b'Z' => {
                 if fault == Fault::AnswerLostAndCut {
-                    state.network.send_replace(Network::Cut);
+                    state.wire.set(Network::Cut);
                 }
                 return Ok(());
             }
@@ -225,16 +227,6 @@ async fn read_message(from: &mut OwnedReadHalf, kind: Option<u8>) -> io::Result<
     from.read_exact(message.get_mut(start..).unwrap_or_default())
         .await?;
     Ok(message)
-}
-
-async fn pass(to: &mut OwnedWriteHalf, message: &[u8], state: &State) -> io::Result<()> {
-    let mut network = state.network.subscribe();
-    drop(
-        network
-            .wait_for(|network| *network != Network::BlackHole)
-            .await,
-    );
-    to.write_all(message).await
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

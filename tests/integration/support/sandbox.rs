@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufRead as _, BufReader},
+    mem,
     net::SocketAddr,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -25,7 +26,10 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::client::{Reply, send};
+use super::{
+    client::{Reply, send, try_send},
+    race::PATIENCE,
+};
 
 /// Talks to a sandbox that listens somewhere.
 #[derive(Clone, Debug)]
@@ -52,6 +56,35 @@ impl Control {
     pub async fn try_fault(&self, fault: &Value) -> Reply {
         let url = format!("{}/_sandbox/faults", self.base);
         send(self.http.post(url).body(fault.to_string())).await
+    }
+
+    /// How often a fault struck, by the server's own count.
+    pub async fn struck(&self, fault: &str) -> u64 {
+        self.try_struck(fault).await.unwrap()
+    }
+
+    /// The same at a server that may be away.
+    pub async fn try_struck(&self, fault: &str) -> reqwest::Result<u64> {
+        let url = format!("{}/_sandbox/faults", self.base);
+        let told = try_send(self.http.get(url).timeout(PATIENCE)).await?.json();
+        let counts = told["struck"].as_array().unwrap().iter();
+        Ok(counts
+            .filter(|count| count["fault"] == fault)
+            .map(|count| count["count"].as_u64().unwrap())
+            .sum())
+    }
+
+    /// Asks for a fault at a server that may be away.
+    pub async fn ask(&self, fault: &Value) -> reqwest::Result<Reply> {
+        let url = format!("{}/_sandbox/faults", self.base);
+        let request = self.http.post(url).body(fault.to_string());
+        try_send(request.timeout(PATIENCE)).await
+    }
+
+    /// Takes back what waits, at a server that may be away; one that restarts has forgotten it.
+    pub async fn try_clear_faults(&self) -> reqwest::Result<Reply> {
+        let url = format!("{}/_sandbox/faults", self.base);
+        try_send(self.http.delete(url).timeout(PATIENCE)).await
     }
 
     pub async fn clear_faults(&self) {
@@ -149,6 +182,7 @@ impl Drop for SandboxHere {
 pub struct SandboxProcess {
     child: Child,
     addr: String,
+    arguments: Vec<String>,
     pub control: Control,
 }
 
@@ -158,14 +192,21 @@ impl SandboxProcess {
         Self::start_with(journal, &[])
     }
 
+    /// The same with searches that lag.
+    pub fn with_lag(journal: &Path, search_lag: Duration) -> Self {
+        let lag = format!("{}ms", search_lag.as_millis());
+        Self::start_with(journal, &["--search-lag", &lag])
+    }
+
     /// The same with more arguments.
     pub fn start_with(journal: &Path, arguments: &[&str]) -> Self {
+        let arguments = arguments.iter().map(ToString::to_string).collect();
         Self::at("127.0.0.1:0", journal, arguments)
     }
 
-    fn at(addr: &str, journal: &Path, arguments: &[&str]) -> Self {
+    fn at(addr: &str, journal: &Path, arguments: Vec<String>) -> Self {
         let mut child = command(addr, journal)
-            .args(arguments)
+            .args(&arguments)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -179,8 +220,13 @@ impl SandboxProcess {
         Self {
             child,
             addr,
+            arguments,
             control,
         }
+    }
+
+    pub fn addr(&self) -> SocketAddr {
+        self.addr.parse().unwrap()
     }
 
     /// `kill -9`, and waits until it is gone.
@@ -191,7 +237,9 @@ impl SandboxProcess {
 
     /// Another process on the same address and journal.
     pub fn restart(&mut self) {
-        *self = Self::at(&self.addr.clone(), &self.control.journal.clone(), &[]);
+        let addr = self.addr.clone();
+        let journal = self.control.journal.clone();
+        *self = Self::at(&addr, &journal, mem::take(&mut self.arguments));
     }
 }
 
