@@ -15,6 +15,7 @@ mod audit_gateway;
 mod audit_gateway_list;
 mod audit_gateway_meanwhile;
 mod bodies;
+mod chaos;
 mod cleaning;
 mod clock_skew;
 mod clocks;
