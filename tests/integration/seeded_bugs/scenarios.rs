@@ -120,12 +120,19 @@ async fn slow_call(stage: Stage) -> Evidence {
     }
 }
 
-/// By the clock of the database the lease has run out; by its own, the owner may still write. So
-/// only the fence can stop it.
+/// By the clock of the database the lease has run out; by its own, the owner may write for a minute
+/// more. So only the fence can stop it. The owner's call ends while the successor still asks.
 async fn superseded(stage: Stage) -> Evidence {
-    let (first, second) = (stage.service().start(), stage.service().start());
+    let patient = || {
+        stage
+            .service()
+            .env("IDEMPOTENCY_LEASE_TTL", "60s")
+            .env("GATEWAY_TIMEOUT", "20s")
+            .start()
+    };
+    let (first, second) = (patient(), patient());
     stage.open(&[&first, &second]);
-    for (call, delay_ms) in [("authorize", 1500), ("find", 2500)] {
+    for (call, delay_ms) in [("authorize", 2500), ("find", 4500)] {
         let fault = json!({ "fault": "delay", "call": call, "delay_ms": delay_ms });
         stage.fault(&fault.to_string()).await;
     }
@@ -136,15 +143,9 @@ async fn superseded(stage: Stage) -> Evidence {
 
     let owner = persisting(0);
     stage.noted_after(Kind::Request, 0).await;
+    stage.age(TimeDelta::seconds(61)).await;
     let successor = persisting(1);
-    wait_until(PATIENCE, async || {
-        let taken_over = stage.attempts(KEY).await > 1;
-        if !taken_over {
-            stage.age(TimeDelta::seconds(3)).await;
-        }
-        taken_over
-    })
-    .await;
+    wait_until(PATIENCE, async || stage.attempts(KEY).await > 1).await;
     owner.await.unwrap();
     successor.await.unwrap();
 
